@@ -56,7 +56,7 @@ sh /opt/menshen/node_modules/menshen/examples/systemd/install | tail -n 1
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const PAGES = ['docs/first-production-day.md', 'docs/zh-CN/first-production-day.md'] as const
 
-test('every command of the first production day succeeds, and writes what the page shows in both languages', {
+test('every command of the first production day succeeds and prints what the page shows in both languages', {
   timeout: TIMEOUT_MS,
 }, async t => {
   if (process.getuid?.() !== 0) return t.skip('they are commands for root')

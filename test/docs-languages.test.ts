@@ -13,14 +13,14 @@ const translated = readdirSync(new URL('../docs/zh-CN', import.meta.url)).map(na
 ])
 
 for (const [english = '', chinese = ''] of [['README.md', 'README.zh-CN.md'], ...translated]) {
-  test(`${chinese} names what ${english} names`, () => {
+  test(`${chinese} names the same settings, commands, codes and addresses as ${english}`, () => {
     const [one, other] = [parts(english), parts(chinese)]
     for (const what of ['settings', 'commands', 'codes', 'addresses'] as const)
       assert.deepEqual([...other[what]].sort(), [...one[what]].sort(), what)
   })
 }
 
-test('first steps, the first production day, deploying, the library, MCP, providers and troubleshooting are there in Chinese', () => {
+test('first steps, the first production day, deploying, library, MCP, providers and troubleshooting are the Chinese pages', () => {
   assert.deepEqual(readdirSync(new URL('../docs/zh-CN', import.meta.url)).sort(), [
     'deploying.md',
     'first-production-day.md',
@@ -32,14 +32,14 @@ test('first steps, the first production day, deploying, the library, MCP, provid
   ])
 })
 
-test('the page of the library has the same code in both languages', () => {
+test('docs/library.md has the same code in both languages', () => {
   const [english, chinese] = ['docs/library.md', 'docs/zh-CN/library.md'].map(page =>
     snippetsIn(page, read(page)).map(({ language, text }) => ({ language, text })),
   )
   assert.deepEqual(chinese, english)
 })
 
-test('every preset has its section in both languages', () => {
+test('every preset has a section in docs/providers.md in both languages', () => {
   for (const page of ['docs/providers.md', 'docs/zh-CN/providers.md']) {
     const named = [...read(page).matchAll(/^## .*[（(]`([\w-]+)`[)）]$/gm)].map(([, name]) => name)
     assert.deepEqual(named.sort(), Object.keys(PRESETS).sort(), page)

@@ -59,7 +59,7 @@ for (const snippet of SNIPPETS)
     await check(t, snippet)
   })
 
-test('every setting that a page gives a value is one, and takes it', () => {
+test('every setting that a page gives a value exists and accepts that value', () => {
   const wrong = pages().flatMap(page => {
     const prose = readPage(page).matchAll(/`([A-Z][A-Z0-9_]{2,})=([^`\s]*)/g)
     return [...prose]
@@ -69,7 +69,7 @@ test('every setting that a page gives a value is one, and takes it', () => {
   assert.deepEqual(wrong, [])
 })
 
-test('a snippet is found wherever it is, and a broken one is noticed', async t => {
+test('snippets are found in lists and in both kinds of fences, and a broken one in any language is reported', async t => {
   const indented = '1. Do:\n\n   ```sh\n   A=1\n     B=2\n   ```\n\n~~~json\n{}\n~~~\n'
   assert.deepEqual(
     snippetsIn('x.md', indented).map(({ line, language, text }) => [line, language, text]),
@@ -189,7 +189,7 @@ async function configOf(t: TestContext, { language, text }: Snippet): Promise<ob
 
 const SIDE_BY_SIDE = ['docs/first-steps.md', 'docs/rules.md', 'docs/zh-CN/first-steps.md']
 
-test('a configuration in YAML has the same content as the one in TypeScript before it', async t => {
+test('each YAML configuration on a page has the same content as the TypeScript one before it', async t => {
   const pairs = SNIPPETS.flatMap((snippet, n) => {
     const before = SNIPPETS[n - 1]
     const isPair = snippet.language === 'yaml' && before?.language === 'ts' && before.page === snippet.page

@@ -22,11 +22,11 @@ const listFiles = (folder: string) =>
 const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
 
 for (const [path, generate] of Object.entries(GENERATED))
-  test(`${path} is what \`npm run docs\` makes of the code`, () => {
+  test(`${path} is the current output of \`npm run docs\``, () => {
     assert.equal(read(path), generate(read(path)))
   })
 
-test('every package that is installed with Menshen has a licence that is allowed', () => {
+test('every production dependency has an allowed licence', () => {
   const dependencies = productionDependencies()
   assert.ok(dependencies.length > 25)
   assert.deepEqual(
@@ -42,7 +42,7 @@ test('every package that is installed with Menshen has a licence that is allowed
     assert.partialDeepStrictEqual(JSON.parse(read(`${folder}/package.json`)), { name, version, license: licence })
 })
 
-test('every setting of the code is in the reference, and the code has every setting of the reference', () => {
+test('the settings reference lists exactly the settings in the code', () => {
   const documented = [...settingsPage().matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name)
   assert.deepEqual(documented, Object.keys(SETTINGS))
 })
@@ -52,7 +52,7 @@ test('every error code is explained in docs/troubleshooting.md', () => {
   for (const code of Object.keys(ERRORS)) assert.match(page, new RegExp(`^\\| \`${code}\` \\|`, 'm'))
 })
 
-test('no page, example or comment tells readers to install the package by its bare name', () => {
+test('no page or example tells readers to install the package by its bare name', () => {
   const files = [
     ...listFiles('docs'),
     ...listFiles('examples'),
@@ -69,7 +69,7 @@ test('no page, example or comment tells readers to install the package by its ba
   }
 })
 
-test('an example installs the package that was packed in the clone, of this version', () => {
+test('the Next.js example installs the package of this version that was packed in the clone', () => {
   const { version } = JSON.parse(read('package.json'))
   const { dependencies } = JSON.parse(read('examples/next/package.json'))
   assert.equal(dependencies.menshen, `file:../../menshen-${version}.tgz`)
@@ -91,14 +91,14 @@ test('docs/security-statements.md names an existing test for each statement', ()
   for (const [, , file = '', name = ''] of rows) assert.ok(read(file).includes(name), `${file}: ${name}`)
 })
 
-test('docs/accounts.md names an existing test for each thing that a caller can do, and for each end', () => {
+test('docs/accounts.md names an existing test for each permission and for each way that a session or key ends', () => {
   const tables = read('docs/accounts.md').split(/^## /m).slice(1).join('')
   const rows = [...tables.matchAll(/^\| .*\| `(test\/[\w./-]+)`: (.*) \|$/gm)]
   assert.equal(rows.length, (tables.match(/^\| /gm)?.length ?? 0) - 2)
   for (const [, file = '', name = ''] of rows) assert.ok(read(file).includes(name), `${file}: ${name}`)
 })
 
-test('every file that a page names is there', () => {
+test('every file that a documentation page names exists', () => {
   const pages = [
     'README.md',
     'CONTRIBUTING.md',
@@ -115,7 +115,7 @@ test('every file that a page names is there', () => {
   assert.deepEqual(missing, [])
 })
 
-test('every link of a page leads to a file, and to a heading of it', () => {
+test('every link on a Markdown page leads to an existing file and heading', () => {
   const linked = globSync('**/*.md', { cwd: ROOT, exclude: ['**/node_modules/**'] })
   assert.ok(linked.length > 30)
   const broken = linked.flatMap(page =>

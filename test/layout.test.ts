@@ -47,11 +47,11 @@ interface Source {
 const scripts = [...filesIn('src'), ...filesIn('browser')].filter(({ path }) => /\.[jt]s$/.test(path))
 const ours = scripts.filter(({ path }) => path.startsWith('src/'))
 
-test('imports go one way, from the command down to the errors', () => {
+test('source files import only from their own folder and from the layers below it', () => {
   assert.deepEqual(ours.flatMap(wrongImports), [])
 })
 
-test('node:http is imported for its types alone: as a value it loads what nothing here uses (util/node-http.ts)', () => {
+test('outside the development provider, node:http is imported only for its types (see util/node-http.ts)', () => {
   const isValue = ({ text }: Source) => /^import (?!type )[^']*from 'node:http'$/m.test(text)
   const isApart = ({ path }: Source) => path.startsWith(`src/${APART}/`)
   assert.deepEqual(
@@ -60,7 +60,7 @@ test('node:http is imported for its types alone: as a value it loads what nothin
   )
 })
 
-test('the check of the imports sees a wrong one, however it is written', () => {
+test('the import check finds a forbidden import in every syntax', () => {
   const wrong = (path: string, text: string) => wrongImports({ path, text }).length
   assert.equal(wrong('src/stores/memory.ts', "import { admit } from '../identify/admit.ts'"), 1)
   assert.equal(wrong('src/session/ticket.ts', "import type { Html } from '../pages/layout.ts'"), 1)
@@ -89,12 +89,12 @@ test('the check of the imports sees a wrong one, however it is written', () => {
   assert.equal(wrong('src/cli/main.ts', "import { startDevProvider } from '../dev-provider/dev-provider.ts'"), 0)
 })
 
-test('no imports go in a circle, not even those of types', () => {
+test('there are no circular imports, not even of types', () => {
   const graph = new Map(ours.map(source => [source.path, targetsOf(source)]))
   assert.deepEqual(circlesIn(graph), [])
 })
 
-test('the check for circles finds one of any length, and each once', () => {
+test('the check for circular imports finds cycles of any length, each once', () => {
   const graph = new Map([
     ['a', ['b', 'd']],
     ['b', ['c']],
@@ -109,7 +109,7 @@ test('the check for circles finds one of any length, and each once', () => {
   ])
 })
 
-test('the check of the imports sees every path of a script in the code', () => {
+test('the import check sees every relative path of a script in the source', () => {
   for (const { path, text } of ours) {
     const mentioned = text.match(/(?<=['"`])\.\.?\/[^'"`\n]*\.[jt]s(?=['"`])/g) ?? []
     assert.deepEqual(importsOf(text).filter(isRelative).sort(), mentioned.sort(), path)
@@ -136,7 +136,7 @@ test('nothing below the entry points reads the clock', () => {
   assert.ok(!readsClock('new Date(at).toISOString()'))
 })
 
-test('the command loads neither the gateway nor a store before it knows what to do', () => {
+test('the entry point of the command imports neither the gateway nor a store statically', () => {
   const loaded = new Set(['src/cli/entry.ts'])
   for (const file of loaded) {
     const text = ours.find(({ path }) => path === file)?.text ?? ''
@@ -150,7 +150,7 @@ test('the command loads neither the gateway nor a store before it knows what to 
   )
 })
 
-test('tests lie in a folder of src, or in one that docs/architecture.md names', () => {
+test('every test folder matches one in src or is named in docs/architecture.md', () => {
   const [, named = ''] = readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8').split(/^test\/ /m)
   const folders = readdirSync(join(ROOT, 'test'), { withFileTypes: true }).filter(entry => entry.isDirectory())
   const isKnown = (name: string) =>
@@ -161,14 +161,14 @@ test('tests lie in a folder of src, or in one that docs/architecture.md names', 
   )
 })
 
-test('setUp is the builder of the kit alone', () => {
+test('only test/kit/set-up.ts defines setUp', () => {
   const builders = filesIn('test').filter(({ text }) =>
     /^(?:export )?(?:async )?(?:function|const) setUp\b/m.test(text),
   )
   assert.deepEqual(pathsOf(builders), ['test/kit/set-up.ts'])
 })
 
-test('scripts for the browser import only their neighbours', () => {
+test('browser scripts import only each other and the plotting library', () => {
   const browser = scripts.filter(({ path }) => path.startsWith('browser/'))
   assert.ok(browser.length > 0)
   const neighbours = browser.map(({ path }) => path.replace('browser/', './'))
@@ -180,11 +180,11 @@ test('scripts for the browser import only their neighbours', () => {
   assert.deepEqual(others, [])
 })
 
-test('every file begins with a comment that says what it is for', () => {
+test('every source file begins with a comment', () => {
   assert.deepEqual(pathsOf(scripts.filter(({ text }) => !text.startsWith('// '))), [])
 })
 
-test('every file that a comment names is there', () => {
+test('every file that a source comment names exists', () => {
   const names = [...filesIn('src'), ...filesIn('browser'), ...filesIn('test'), ...filesIn('bench')].map(
     ({ path }) => path,
   )
@@ -199,7 +199,7 @@ test('every file that a comment names is there', () => {
   assert.deepEqual(missing, [])
 })
 
-test('the README has the two commands that work with nothing configured', () => {
+test('the README has the commands npm ci && npm start and npm ci && npm test', () => {
   const readme = join(ROOT, 'README.md')
   assert.ok(existsSync(readme), 'README.md is missing')
   const text = readFileSync(readme, 'utf8')

@@ -13,7 +13,7 @@ function createLogWithClock() {
   return { clock, lines, report, close }
 }
 
-test('a repeat is written ten times a minute, and the rest of them becomes one line with their count', () => {
+test('a repeated event is logged ten times per minute, and the others become one line with their count', () => {
   const { clock, lines, report, close } = createLogWithClock()
   for (let n = 0; n < 25; n++) report('check_refused', { address: '10.0.0.1', reason: 'odd' })
   assert.equal(lines.length, 10)
@@ -24,7 +24,7 @@ test('a repeat is written ten times a minute, and the rest of them becomes one l
   close()
 })
 
-test('a clock that was set back hides no repeats', () => {
+test('repeated events are still reported after the clock is set back', () => {
   const { clock, lines, report, close } = createLogWithClock()
   for (let n = 0; n < 12; n++) report('not_ready')
   clock.now -= 3_600_000
@@ -33,7 +33,7 @@ test('a clock that was set back hides no repeats', () => {
   close()
 })
 
-test('other events, other addresses and other users are not repeats', () => {
+test('events with another code, address or user are not treated as repeats', () => {
   const { lines, report, close } = createLogWithClock()
   for (let n = 0; n < 20; n++) {
     report('check_refused', { address: `10.0.0.${n}` })
@@ -44,7 +44,7 @@ test('other events, other addresses and other users are not repeats', () => {
   close()
 })
 
-test('without a user, the sub or the session tells repeats apart', () => {
+test('events without a user are distinguished by sub or session', () => {
   const { lines, report, close } = createLogWithClock()
   const address = '10.0.0.1'
   for (let n = 0; n < 30; n++) {
@@ -58,14 +58,14 @@ test('without a user, the sub or the session tells repeats apart', () => {
   assert.deepEqual(lines.at(-1)?.fields, { user: 'zhangsan', count: 20 })
 })
 
-test('what is still owed is written at the end', () => {
+test('the count of suppressed repeats is logged when the log is closed', () => {
   const { lines, report, close } = createLogWithClock()
   for (let n = 0; n < 12; n++) report('not_ready')
   close()
   assert.deepEqual(lines.at(-1)?.fields, { count: 2 })
 })
 
-test('every event has a code in snake_case, a level and a sentence of its own', () => {
+test('every event has a code in snake_case and a unique message', () => {
   const rows = Object.entries(EVENTS)
   for (const [code] of rows) assert.match(code, /^[a-z]+(_[a-z]+)*$/)
   assert.equal(new Set(rows.map(([, { message: sentence }]) => sentence)).size, rows.length)

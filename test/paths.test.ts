@@ -9,7 +9,7 @@ import { setUp } from './kit/set-up.ts'
 
 const MOVED = { LOGIN_PATH: '/_menshen/login', CALLBACK_PATH: '/_menshen/callback', LOGOUT_PATH: '/_menshen/logout' }
 
-test('moved paths serve the whole sign-in, and the provider gets the moved redirect address', async t => {
+test('sign-in and sign-out work on moved paths, redirect_uri is moved too, and the application gets the old paths', async t => {
   const { client, provider, baseUrl, upstream } = await setUp(t, { env: MOVED })
   const away = await client.get('/reports?x=1')
   assert.deepEqual([away.status, away.headers.location], [302, '/_menshen/login'])
@@ -40,7 +40,7 @@ test('moved paths serve the whole sign-in, and the provider gets the moved redir
   assert.deepEqual([gone.status, gone.json<{ login: string }>().login], [401, '/_menshen/login'])
 })
 
-test('the moved paths are not pages to return to, and the old ones are', async t => {
+test('a moved sign-in path is not accepted as a return path, and the old paths are', async t => {
   const { provider, visitor } = await setUp(t, { env: MOVED })
   for (const [wanted, expected] of [
     ['/login', '/login'],
@@ -55,7 +55,7 @@ test('the moved paths are not pages to return to, and the old ones are', async t
   }
 })
 
-test('with several providers the callbacks are below CALLBACK_PATH, and /callback/<id> is the application’s', async t => {
+test('a named provider has its callback below CALLBACK_PATH, and /callback/<id> belongs to the application', async t => {
   const { client, baseUrl, provider } = await setUp(t, {
     env: { CALLBACK_PATH: '/auth/back', AUTH_URL: '', CLIENT_ID: '', CLIENT_SECRET: '' },
     config: {
@@ -72,7 +72,7 @@ test('with several providers the callbacks are below CALLBACK_PATH, and /callbac
   assert.equal((await client.get('/callback/staff')).headers.location, '/login', 'as any page')
 })
 
-test('rules can speak of the old paths once they are moved', async t => {
+test('a rule can cover the old sign-in path only after it is moved', async t => {
   const { client } = await setUp(t, { env: MOVED, config: { rules: [{ path: '/login', public: true }] } })
   assert.equal((await client.get('/login')).text, 'hello')
   assert.throws(
@@ -81,7 +81,7 @@ test('rules can speak of the old paths once they are moved', async t => {
   )
 })
 
-test('a path that cannot be ours is refused with one sentence', () => {
+test('an invalid, reserved or overlapping LOGIN_PATH, CALLBACK_PATH or LOGOUT_PATH is refused with one sentence', () => {
   const bad = [
     '/',
     'login',
@@ -112,7 +112,7 @@ test('a path that cannot be ours is refused with one sentence', () => {
     assert.throws(() => readSettings(paths), /expected different paths, neither below the other\.$/)
 })
 
-test('a path below the prefix of an upstream is refused at start and by menshen check', async t => {
+test('a LOGIN_PATH below the prefix of an upstream is refused at start, and menshen check refuses two equal paths', async t => {
   const config = { upstreams: { '/grafana': 'http://127.0.0.1:9', '/': 'http://127.0.0.1:9' } }
   const expected = /LOGIN_PATH is "\/grafana\/login", which is below the upstream \/grafana; expected a path outside it/
   await assert.rejects(setUp(t, { env: { LOGIN_PATH: '/grafana/login' }, config }), expected)

@@ -24,7 +24,7 @@ test('every row of docs/specification.md is a statement with a number and a test
   assert.equal(statements.length, rows.length)
 })
 
-test('the numbers of docs/specification.md count up, section by section', () => {
+test('the numbers in docs/specification.md are consecutive, section by section', () => {
   const sections = [...page.matchAll(/^## (\d+)\. /gm)].map(([, number]) => Number(number))
   assert.deepEqual(
     sections,

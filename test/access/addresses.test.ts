@@ -91,7 +91,7 @@ test('addresses of real applications are forwarded byte for byte', async t => {
     }
 })
 
-test('a public page stays public with parameters, empty segments and encoded characters below it', () => {
+test('visitors are admitted to any spelling below a public path, but not to ambiguous spellings of the path itself', () => {
   const rules = createRules([{ path: '/docs', public: true }])
   for (const path of ['/docs/a%2Fb', '/docs/a;v=1', '/docs//a', '/docs/%25', '/docs/a%3Bb/%5C', '/docs/...'])
     assert.ok(isAdmitted(rules, path, undefined), path)
@@ -99,7 +99,7 @@ test('a public page stays public with parameters, empty segments and encoded cha
     assert.ok(!isAdmitted(rules, path, undefined) && isAdmitted(rules, path, COMMON), path)
 })
 
-test('what stays a bad request: dot segments, two slashes at the beginning, characters and encodings of no URL', () => {
+test('dot segments, a leading //, forbidden characters, broken encodings and targets that are not paths are bad requests', () => {
   const dots = ['/..', '/a/..', '/a/../b', '/./a', '/a/.', '/%2e%2e/a', '/a/%2E/b', '/a/.%2e', '/..;/a', '/a/..;x=1/b']
   const encoded = [
     '/..%2fa',
@@ -154,7 +154,7 @@ test('what stays a bad request: dot segments, two slashes at the beginning, char
     assert.ok(pathProblem(path), path)
 })
 
-test('a path of many interpretations is refused, and costs no time to speak of', () => {
+test('a path with too many interpretations is refused, and other long encoded paths are judged', () => {
   const rules = createRules([{ path: '/admin', roles: ['developer'] }])
   const many = `/%25${'25'.repeat(40)}2F`
   assert.equal(pathProblem(many), 'too_many_interpretations')
@@ -178,7 +178,7 @@ test('a path of many interpretations is refused, and costs no time to speak of',
   }
 })
 
-test('a path that could belong to two upstreams, or to our own pages, goes to none', async t => {
+test('a path that could belong to two upstreams, or to the pages of Menshen, is refused and not forwarded', async t => {
   const api = await startUpstream(t)
   const upstreams = { '/api': api.url, '/Wiki': api.url }
   const scene = await setUp(t, { config: { upstreams, rules: [{ path: '/open', public: true }] } })
@@ -210,7 +210,7 @@ test('a path that could belong to two upstreams, or to our own pages, goes to no
   }
 })
 
-test('a socket, a proxy that asks and an application that imports Menshen get the same decision', async t => {
+test('a WebSocket upgrade and a forward-auth check get the same decision about an encoded path', async t => {
   const rules: Rule[] = [
     { path: '/admin', roles: ['developer'] },
     { path: '/open', public: true },
@@ -230,7 +230,7 @@ test('a socket, a proxy that asks and an application that imports Menshen get th
   }
 })
 
-test('rules check says what happens and why', () => {
+test('a rule query reports the outcome for an encoded path, and the problem of a bad request', () => {
   const rules = createRules(
     [
       { path: '/admin', roles: ['developer'] },

@@ -62,11 +62,11 @@ test('Depth: 0 limits PROPFIND, LOCK and COPY to the path, and no other method',
   assert.equal(outcome(COMMON, 'REPORT', '/files', { depth: '0' }), 'admitted')
 })
 
-test('a Depth that Connection names does not reach the application, and does not limit a request', () => {
+test('a Depth header that Connection names does not limit a request', () => {
   assert.equal(outcome(COMMON, 'PROPFIND', '/files', { depth: '0', connection: 'keep-alive, Depth' }), 'refused')
 })
 
-test('a rule below is needed only if it is for the method, and a rule for one path says nothing of what is below it', () => {
+test('only rules below the path that cover the method are required, and an exact rule does not admit to paths below it', () => {
   assert.equal(outcome(COMMON, 'DELETE', '/read'), 'refused')
   assert.equal(outcome(COMMON, 'PROPFIND', '/read'), 'admitted')
   const exact: Rule[] = [
@@ -83,12 +83,12 @@ test('a rule below is needed only if it is for the method, and a rule for one pa
   assert.equal(outcome(COMMON, 'COPY', '/a', {}, narrower), 'admitted')
 })
 
-test('our own pages below / are not what an application deletes', () => {
+test('a method that acts on everything below / needs no permission for the pages of Menshen', () => {
   assert.equal(outcome(COMMON, 'PROPFIND', '/', {}, []), 'admitted')
   assert.equal(outcome(undefined, 'PROPFIND', '/', {}, [{ path: '/', public: true }]), 'admitted')
 })
 
-test('a visitor of a public folder does not get what is closed below it', () => {
+test('PROPFIND with Depth: 1 on a public folder is refused to a visitor if a path below it is protected', () => {
   const rules: Rule[] = [
     { path: '/dav', public: true },
     { path: '/dav/staff', roles: ['*'] },
@@ -115,7 +115,7 @@ test('a Destination is judged like the path, whatever its form and encoding', ()
     }
 })
 
-test('a COPY of one folder without its content still replaces all of an existing destination', () => {
+test('a COPY with Depth: 0 needs permission for everything below its Destination unless Overwrite is F', () => {
   const onto = (more: Headers) => outcome(COMMON, 'COPY', '/open/a', { destination: '/files', depth: '0', ...more })
   assert.equal(onto({}), 'refused')
   assert.equal(onto({ overwrite: 'T' }), 'refused')
@@ -123,7 +123,7 @@ test('a COPY of one folder without its content still replaces all of an existing
   assert.equal(onto({ overwrite: 'F' }), 'admitted')
 })
 
-test('a Destination that cannot be read, is of another host or of another upstream is refused before the application sees it', () => {
+test('a Destination that is malformed, at another host or at another upstream is refused, and so is New-uri', () => {
   const rows: [destination: string, problem: string][] = [
     ['', 'not_an_address'],
     ['b', 'not_an_address'],
@@ -161,7 +161,7 @@ test('a Destination that cannot be read, is of another host or of another upstre
   assert.equal(decide('/A/x').problem, undefined)
 })
 
-test('the conditions of every rule that a request acts on have to be met', () => {
+test('a request must meet the conditions of the rules for all paths that it acts on', () => {
   const rules: Rule[] = [
     { path: '/files/vault', roles: ['*'], maxAge: 60 },
     { path: '/inbox', roles: ['*'], networks: ['10.0.0.0/8'] },
@@ -173,7 +173,7 @@ test('the conditions of every rule that a request acts on have to be met', () =>
   assert.deepEqual(paths({ destination: '/x', depth: '0', overwrite: 'F' }), undefined)
 })
 
-test('rules check answers for methods that act on several paths', () => {
+test('menshen rules check explains its decision about methods that act on several paths', () => {
   const check = (...args: string[]) => runRulesCommand(['check', ...args], RULES).lines.join('\n')
   assert.match(
     check('/files', '--method', 'PROPFIND', '--role', 'common'),

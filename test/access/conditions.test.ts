@@ -19,7 +19,7 @@ function openAt(hours: Parameters<typeof createOpenHours>[0], times: Record<stri
   }
 }
 
-test('hours are those of their zone, begin with their first minute and end before the last', () => {
+test('hours are evaluated in their time zone and include their start but not their end', () => {
   openAt(
     { days: WEEK, from: '08:00', to: '20:00', zone: 'Asia/Shanghai' },
     {
@@ -36,7 +36,7 @@ test('hours are those of their zone, begin with their first minute and end befor
   )
 })
 
-test('hours over midnight belong to the day on which they begin', () => {
+test('hours that cross midnight belong to the day on which they begin', () => {
   openAt(
     { days: ['fri'], from: '22:00', to: '06:00', zone: 'Europe/Berlin' },
     {
@@ -55,7 +55,7 @@ test('hours over midnight belong to the day on which they begin', () => {
   )
 })
 
-test('hours follow the clock on the wall when summer time begins and ends', () => {
+test('hours follow local time when daylight saving time begins and ends', () => {
   const night = { from: '01:30', to: '02:30', zone: 'America/New_York' }
   openAt(night, {
     // 02:00 to 03:00 does not exist on this day.
@@ -74,7 +74,7 @@ test('hours follow the clock on the wall when summer time begins and ends', () =
   )
 })
 
-test('a whole day, zones of half an hour, and a day without any limit', () => {
+test('hours can cover a whole day in a time zone with a half-hour offset', () => {
   openAt(
     { days: ['sun'], from: '00:00', to: '24:00', zone: 'Asia/Kolkata' },
     {
@@ -86,7 +86,7 @@ test('a whole day, zones of half an hour, and a day without any limit', () => {
   )
 })
 
-test('a time is read with an offset as a moment, without one as the clock on the wall, and no other text is one', () => {
+test('a time with an offset is read as an instant, one without as local time, and any other text is rejected', () => {
   assert.equal(readTime('2026-11-16T09:00+08:00'), Date.parse('2026-11-16T01:00:00Z'))
   assert.equal(readTime('2026-11-16T09:00:30Z'), Date.parse('2026-11-16T09:00:30Z'))
   assert.deepEqual(readTime('2026-11-16T09:00'), { day: 1, minute: 540 })
@@ -125,7 +125,7 @@ test('the conditions of every interpretation of a path must all be met', () => {
   assert.equal(ask('/pay%2Fadmin', { authAge: 1, amr: ['mfa'], from: '10.0.0.1' }), 'admitted')
 })
 
-test('a refusal has no conditions, also after another caller was admitted to the same path', () => {
+test('a refusal carries no conditions, even after another caller was admitted to the same path', () => {
   const rules = createRules([{ path: '/admin', roles: ['developer'], networks: ['10.0.0.0/8'] }] satisfies Rule[])
   const [common, developer] = ['common', 'developer'].map(role => ({ role, groups: [], username: 'zhangsan' }))
   for (const path of ['/admin', '/admin/x', '/%61dmin']) {
@@ -140,7 +140,7 @@ test('a refusal has no conditions, also after another caller was admitted to the
   }
 })
 
-test('networks hold IPv4 addresses in every form, and no text that is not an address', () => {
+test('networks match IPv4 and IPv6 addresses in every notation, and no text that is not an address', () => {
   const rules = createRules([
     { path: '/', public: true, networks: ['10.0.0.0/8', '2001:db8::/32', '::1', '192.0.2.7'] },
   ])
@@ -171,7 +171,7 @@ test('networks hold IPv4 addresses in every form, and no text that is not an add
     assert.equal(outcome(address), 'refused', address)
 })
 
-test('a demand is met by a recent sign-in with one of its values, and by nothing else', () => {
+test('only a sign-in that is recent enough and has an accepted acr and amr value meets the requirements of a rule', () => {
   const now = 1_000_000
   const ago = (seconds: number) => now - seconds * 1000
   assert.equal(meets(undefined, { maxAge: 300 }, now), false)
@@ -185,7 +185,7 @@ test('a demand is met by a recent sign-in with one of its values, and by nothing
   assert.equal(meets({ time: ago(1), acr: 'b', amr: ['x'] }, { maxAge: 1, acr: ['b'], amr: ['y'] }, now), false)
 })
 
-test('of the demands of several rules the shortest age and the common values are asked for', () => {
+test('the requirements of several rules combine to the shortest maxAge and their common acr values', () => {
   assert.deepEqual(
     requestFor([
       { maxAge: 300, acr: ['a', 'b'] },

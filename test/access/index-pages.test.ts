@@ -19,7 +19,7 @@ function isAdmitted(rules: Rule[], path: string, method = 'GET'): boolean {
 
 const guarded = (path: string): Rule => ({ path, roles: ['developer'] })
 
-test('behind a server of files, a guarded index page is not served by its folder', async t => {
+test('in front of a static file server, a rule for an index page also protects its folder', async t => {
   const folder = tempFolder(t)
   for (const page of ['index.html', 'secret/index.html', 'open/index.html', 'deep/er/index.html']) {
     mkdirSync(dirname(join(folder, page)), { recursive: true })
@@ -47,7 +47,7 @@ test('behind a server of files, a guarded index page is not served by its folder
   assert.match((await user.get('/open/')).text, /the page open/)
 })
 
-test('every name of an index page counts, with any suffix of a page or none, and at the root too', () => {
+test('a rule for any common index page name covers its folder, with or without a suffix, also at the root', () => {
   const names = ['index', 'Index.HTML', 'index.php', 'index.html.en', 'default.aspx', 'default', 'home.html']
   for (const name of [...names, 'welcome.jsp', 'iisstart.htm'])
     for (const folder of ['', '/secret', '/secret/deep']) {
@@ -57,23 +57,23 @@ test('every name of an index page counts, with any suffix of a page or none, and
     }
 })
 
-test('an index page of an index page counts too', () => {
+test('a rule for /default/index also covers /', () => {
   assert.equal(isAdmitted([guarded('/default/index')], '/'), false)
 })
 
-test('what is beside an index page, or only begins like one, stays open', () => {
+test('a rule for an index page leaves other pages open, and a name that only resembles one does not cover its folder', () => {
   const rules = [guarded('/secret/index.html'), guarded('/home-office'), guarded('/indexes'), guarded('/welcome')]
   for (const path of ['/', '/secret/other.html', '/secret/deep/', '/secrets/', '/home'])
     assert.equal(isAdmitted(rules, path), true, path)
 })
 
-test('a rule for the folder alone decides for it: whoever writes one knows what it serves', () => {
+test('an exact rule for a folder takes precedence over the rule for its index page', () => {
   const rules: Rule[] = [{ path: '/', exact: true, roles: EVERYBODY }, guarded('/index.html')]
   assert.equal(isAdmitted(rules, '/'), true)
   assert.equal(isAdmitted(rules, '/index.html'), false)
 })
 
-test('a rule for a method of an index page holds for that method of its folder', () => {
+test('a rule with methods for an index page covers only those methods of its folder', () => {
   const rules: Rule[] = [{ path: '/secret/index.php', methods: ['POST'], roles: ['developer'] }]
   assert.equal(isAdmitted(rules, '/secret/', 'POST'), false)
   assert.equal(isAdmitted(rules, '/secret/', 'GET'), true)

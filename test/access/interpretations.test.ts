@@ -107,7 +107,7 @@ test('no spelling of a protected page reaches an application that reads paths le
   assert.equal(scene.upstream.last().target, '/administration')
 })
 
-test('no random spelling of a guarded page is admitted', () => {
+test('no random spelling of a protected page is admitted', () => {
   const random = createRandom(60)
   const pieces = [
     ...SUFFIXES,
@@ -135,7 +135,7 @@ test('no random spelling of a guarded page is admitted', () => {
   assert.ok(admitted > 100, `${admitted} were admitted`)
 })
 
-test('every character that collations take for a letter or a digit of ours is guarded like it', () => {
+test('a rule also covers characters that a collation considers equal to its ASCII letters and digits', () => {
   const rules = createRules([
     { path: '/', roles: EVERYBODY },
     ...[...'abcdefghijklmnopqrstuvwxyz0123456789'].map((sign): Rule => ({ path: `/x${sign}`, roles: ['developer'] })),
@@ -269,7 +269,7 @@ const OF_SERVERS: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-test('no name that a server has for a guarded page is admitted', () => {
+test('alternative names that servers accept for a protected page are refused, and similar ordinary paths are admitted', () => {
   const rules: Rule[] = [
     ...RULES,
     { path: '/files/data.json', roles: ['developer'], exact: true },
@@ -294,14 +294,14 @@ test('no name that a server has for a guarded page is admitted', () => {
   for (const path of ordinary) assert.ok(isAdmitted(rules, path), path)
 })
 
-test('a path full of parentheses costs no time to speak of', () => {
+test('the rules decide about paths with thousands of parentheses', () => {
   const rules = createRules(RULES)
   const common = { role: 'common', username: 'zhangsan', groups: [] }
   for (const part of ['/(', '/((', '/(a', '/()', '(/)', '/(S(x))'])
     assert.ok(rules.ruleFor('GET', part.repeat(2000), common))
 })
 
-test('a rule for one page alone is a rule for that page alone', () => {
+test('an exact rule covers every spelling of its page and no other page', () => {
   const rules: Rule[] = [
     { path: '/', exact: true, roles: ['developer'] },
     { path: '/a', exact: true, roles: ['developer'] },
@@ -334,7 +334,7 @@ test('a rule for one page alone is a rule for that page alone', () => {
   for (const path of same) assert.ok(!isAdmitted(rules, path), path)
 })
 
-test('what a rule names as it is asked for is not read differently', () => {
+test('a path that a rule names literally is decided by that rule, and its other spellings are not', () => {
   const rules: Rule[] = [
     { path: '/internal', roles: ['developer'] },
     { path: '/internal/logo.png', exact: true, public: true },
@@ -375,7 +375,7 @@ test('what a rule names as it is asked for is not read differently', () => {
   for (const path of [...no, ...alsoNo]) assert.ok(!isAdmitted(rules, path, 'visitor'), path)
 })
 
-test('rules that write one path differently are all asked', () => {
+test('rules that spell the same path differently must all admit the request', () => {
   const rules: Rule[] = [
     { path: '/reports', roles: EVERYBODY },
     { path: '/REPORTS/secret', roles: ['developer'] },
@@ -395,7 +395,7 @@ test('rules that write one path differently are all asked', () => {
   assert.ok(isAdmitted(rules, '/reports/other'))
 })
 
-test('a decision names the interpretation that decided, in characters that can be shown', () => {
+test('a decision names the interpretation of the path that decided, if it is not the path as received', () => {
   const rules = createRules([
     { path: '/files', roles: ['*'] },
     { path: '/files/admin', roles: ['developer'] },

@@ -14,7 +14,7 @@ const DEEPEST = '/a'.repeat(100)
 const TOO_LONG = [`${LONGEST}a`, `/${'%2D'.repeat(5000)}`, `/${'(a)~'.repeat(3500)}`, `${DEEPEST}/a`, '/'.repeat(4000)]
 const RULES = [{ path: '/admin', roles: ['developer'] }]
 
-test('the gateway answers 414, and forwards what is just within', async t => {
+test('the gateway answers 414 to a path that is too long and forwards paths just within the limits', async t => {
   const scene = await setUp(t, { config: { rules: RULES } })
   const user = await scene.user()
   for (const path of TOO_LONG) {
@@ -27,7 +27,7 @@ test('the gateway answers 414, and forwards what is just within', async t => {
   for (const path of [LONGEST, DEEPEST, `/page?${'/x'.repeat(3000)}`]) assert.equal((await user.get(path)).status, 200)
 })
 
-test('a socket is refused with 414', async t => {
+test('a WebSocket upgrade with a path that is too long is refused with 414', async t => {
   const scene = await setUp(t, { config: { rules: RULES } })
   const user = await scene.user()
   for (const path of TOO_LONG) {
@@ -38,7 +38,7 @@ test('a socket is refused with 414', async t => {
   assert.equal(scene.upstream.received.length, 0)
 })
 
-test('a question of forward-auth is answered 414', async t => {
+test('a forward-auth check of a path that is too long is answered with 414', async t => {
   const scene = await setUp(t, { env: { TRUSTED_PROXIES: '127.0.0.1' }, config: { rules: RULES } })
   const user = await scene.user()
   for (const uri of TOO_LONG) {
@@ -50,14 +50,14 @@ test('a question of forward-auth is answered 414', async t => {
     assert.equal((await user.get('/_menshen/check', { headers: { 'x-original-uri': uri } })).status, 200)
 })
 
-test('rules check and the console say so', () => {
+test('a rule query for a path that is too long has the outcome uri_too_long', () => {
   const asked = { method: 'GET', role: 'common', groups: [], user: '' }
   for (const path of TOO_LONG)
     assert.deepEqual(answerRuleQuery(createRules(RULES), { ...asked, path }), { outcome: 'uri_too_long' })
   assert.equal(answerRuleQuery(createRules(RULES), { ...asked, path: LONGEST }).outcome, 'admitted')
 })
 
-test('an application that imports Menshen gets a 414 to send', async t => {
+test('the library returns a 414 response for a path that is too long', async t => {
   const menshen = await createMenshen({ baseUrl: 'http://localhost:3000', store: 'memory:', devProvider: false })
   t.after(() => menshen.close())
   for (const path of TOO_LONG) {

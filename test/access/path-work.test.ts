@@ -56,7 +56,7 @@ const LONGEST = 4096
 /** Of all methods together: fifty times the longest path. */
 const MOST_CHARACTERS = 50 * LONGEST
 
-test('judging a path of 4 KB takes a bounded number of steps, whatever escapes and letters it mixes', () => {
+test('judging a 4 KB path takes a bounded number of steps, whatever escapes and characters it contains', () => {
   const random = createRandom(30)
   const hostile = [
     ...PARTS.map(part => repeated([part])),
@@ -78,7 +78,7 @@ test('judging a path of 4 KB takes a bounded number of steps, whatever escapes a
   assert.ok(most > LONGEST, 'the steps are counted')
 })
 
-test('each verdict about a path is computed once, however long the path is', () => {
+test('the verdict about a path is computed once and then cached, however long the path is', () => {
   const refused = `/${'%252541'.repeat(580)}`
   const admitted = `/a/${'%E4%B8%AD'.repeat(400)}`
   const stricter = `/a/..;/${'x'.repeat(300)}/%61dmin`
@@ -100,7 +100,7 @@ test('each verdict about a path is computed once, however long the path is', () 
   }
 })
 
-test('the rules admit no caller to a path that is refused because of the work for it', () => {
+test('the rules admit no caller to a path with too many interpretations', () => {
   const rules = createRules([])
   const outcomes = new Set<string>()
   for (const start of ['/(a)/', '/x/(S(y))/', '/(a)'])
@@ -113,7 +113,7 @@ test('the rules admit no caller to a path that is refused because of the work fo
   assert.deepEqual([...outcomes].sort(), ['judged: admitted', 'too_many_interpretations: closed'])
 })
 
-test('long paths of real applications are judged as short ones are', () => {
+test('long paths of real applications are judged like short ones, and long spellings of a protected path are not admitted', () => {
   const rules = createRules(RULES)
   for (const path of [
     '/api/queues/%2F/q',
@@ -132,7 +132,7 @@ test('long paths of real applications are judged as short ones are', () => {
   }
 })
 
-test('only the beginning of a long Accept is read', () => {
+test('only the beginning of a long Accept header is read, without the list element that is cut off', () => {
   const accept = `text/html;q=0.9,${'application/x-y;q=0.1,'.repeat(2000)}`
   const steps = stepsOf(() => assert.ok(isShownAsPage({ headers: { accept } })))
   assert.ok(steps <= 100 * 1024, `${steps}`)
@@ -141,14 +141,14 @@ test('only the beginning of a long Accept is read', () => {
   assert.equal(startOfList('x'.repeat(20), 10), '')
 })
 
-test('only the beginning of a long Connection is read, and its names are found without a search', () => {
+test('Connection is read as a set of lower-case header names, and only the beginning of a long one is read', () => {
   assert.deepEqual(connectionHeaders('Keep-Alive, X-Own'), new Set(['keep-alive', 'x-own']))
   const names = Array.from({ length: 2000 }, (_, n) => `x-${n}`).join()
   const steps = stepsOf(() => assert.ok((connectionHeaders(names)?.size ?? 0) < 300))
   assert.ok(steps <= 5 * 1024, `${steps}`)
 })
 
-test('at most a hundred hops of X-Forwarded-For are looked at', () => {
+test('X-Forwarded-For is read from its last hop, and at most about a hundred hops are checked', () => {
   let looks = 0
   class CountingNetworks extends Networks {
     override has(address: string): boolean {

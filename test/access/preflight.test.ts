@@ -13,7 +13,7 @@ const RULES: Rule[] = [
 const ORIGIN = 'https://app.example.com'
 const PREFLIGHT = { origin: ORIGIN, 'access-control-request-method': 'PUT', 'access-control-request-headers': 'x-csrf' }
 
-test('a preflight reaches the application, and its answer the browser', async t => {
+test('a CORS preflight reaches the application, and the browser gets its response', async t => {
   const scene = await setUp(t, {
     config: { rules: RULES },
     answer: (_, response) => response.writeHead(204, { 'access-control-allow-origin': ORIGIN }).end(),
@@ -28,7 +28,7 @@ test('a preflight reaches the application, and its answer the browser', async t 
   }
 })
 
-test('a rule for preflights opens nothing else', async t => {
+test('a public rule for OPTIONS admits no other method, no other path and no method override header', async t => {
   const scene = await setUp(t, { config: { rules: RULES } })
   const visitor = scene.visitor()
   const script = { origin: ORIGIN, accept: 'application/json' }
@@ -44,7 +44,7 @@ test('a rule for preflights opens nothing else', async t => {
   assert.equal((await common.request({ method: 'PUT', path: '/api/open', headers: script })).status, 403)
 })
 
-test('a proxy that asks about a preflight gets the same answer', async t => {
+test('a forward-auth check of a CORS preflight gets the same decision as the preflight itself', async t => {
   const scene = await setUp(t, { config: { rules: RULES }, env: { TRUSTED_PROXIES: '127.0.0.1' } })
   const ask = async (method: string, path: string) => {
     const headers = { 'x-original-method': method, 'x-original-uri': path }

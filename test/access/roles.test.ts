@@ -32,7 +32,7 @@ const ROLES: Config['roles'] = [
   { role: 'ops', claim: { 'realm_access.roles': ['ops'] } },
 ]
 
-test('the first row that fits gives the role: by username, by group, by any claim', async t => {
+test('the first matching row of roles gives the role, by username, group or any claim', async t => {
   const stage = await setUpRoles(t, { roles: ROLES })
   const rows: [claims: JWTPayload, role: string][] = [
     [{ preferred_username: 'admin', groups: ['audit'] }, 'developer'],
@@ -59,7 +59,7 @@ test('the first row that fits gives the role: by username, by group, by any clai
   }
 })
 
-test('without roles only the exact name admin is a developer, and no group or claim makes one', async t => {
+test('without configured roles, only the exact username admin is a developer, and no group or claim makes one', async t => {
   const stage = await setUpRoles(t)
   for (const claims of [
     { groups: ['developer'] },
@@ -76,7 +76,7 @@ test('without roles only the exact name admin is a developer, and no group or cl
   assert.equal((await admin.get('/_menshen/console')).status, 200)
 })
 
-test('any of role, group and user admits, and * is every role', async t => {
+test('a rule admits a user by role, group or username, and the role * matches every user', async t => {
   const rules: Config['rules'] = [
     { path: '/finance', roles: ['auditor'], groups: ['cfo', '/a/b'], users: ['lisi'] },
     { path: '/group', groups: ['cfo'] },
@@ -106,7 +106,7 @@ test('any of role, group and user admits, and * is every role', async t => {
   assert.equal((await (await stage.user({ groups: ['cfo'] })).get('/Finance/..;/finance')).status, 400)
 })
 
-test('the application is told the role and, apart from it, the groups; me has groups if there are any', async t => {
+test('the application receives role and groups separately, and /_menshen/me has groups only if the user has any', async t => {
   const stage = await setUpRoles(t, { roles: ROLES })
   const auditor = await stage.user({ groups: ['audit', '/a/b', '财务'] })
   assert.deepEqual(await stage.told(auditor), {
@@ -120,7 +120,7 @@ test('the application is told the role and, apart from it, the groups; me has gr
   assert.ok(!('groups' in (await nobody.get('/_menshen/me')).json<object>()))
 })
 
-test('no name of a group can look like two, like another, or like a header', async t => {
+test('group names are encoded so that none can be read as two groups, as another group or as a header', async t => {
   const stage = await setUpRoles(t)
   const hostile = [
     'a,developer',
@@ -145,7 +145,7 @@ test('no name of a group can look like two, like another, or like a header', asy
   assert.equal(Array.isArray(groups) && groups.length, hostile.length)
 })
 
-test('a thousand groups are cut between two names, and the log says so; rules know them all', async t => {
+test('a list of 1000 groups is cut between two names, the cut is logged, and rules still see all groups', async t => {
   const stage = await setUpRoles(t, { rules: [{ path: '/last', groups: ['group-1000'] }] })
   const all = Array.from({ length: 1000 }, (_, n) => `group-${n + 1}`)
   const client = await stage.user({ groups: all })
@@ -168,7 +168,7 @@ test('a thousand groups are cut between two names, and the log says so; rules kn
   assert.equal((await stage.told(long)).header, '')
 })
 
-test('roles inside the access token count by their path, where the provider keeps them there', async t => {
+test('roles and groups are read from configured paths inside the access token', async t => {
   const stage = await setUpRoles(
     t,
     {
@@ -195,7 +195,7 @@ test('roles inside the access token count by their path, where the provider keep
   assert.equal((await client.get('/wiki')).status, 200)
 })
 
-test('a configuration that leads nowhere is refused with a sentence', () => {
+test('invalid roles and rules are refused with an error that names the field', () => {
   const rows: [config: object, expected: RegExp][] = [
     [{ roles: [{ role: 'a b', username: ['x'] }] }, /roles\.0\.role: expected a role of letters/],
     [{ roles: [{ role: 'a' }] }, /roles\.0: expected username, groups or claim, to say who gets the role/],

@@ -20,7 +20,7 @@ const RULES: Rule[] = [
 ]
 const CONFIG: Config = { rules: RULES }
 
-test('the most specific rule decides: the longer path, then the exact one, then the one for the method', async t => {
+test('the most specific rule decides: the longer path, then exact, then methods', async t => {
   const scene = await setUp(t, { config: CONFIG })
   const [visitor, common, developer] = [scene.visitor(), await scene.user(), await scene.user('admin')]
   const html = { accept: 'text/html' }
@@ -60,7 +60,7 @@ test('the most specific rule decides: the longer path, then the exact one, then 
   }
 })
 
-test('a refusal is a page for people and JSON for scripts', async t => {
+test('a refusal is an HTML page, or JSON if the client asks for it, and the application gets no request', async t => {
   const scene = await setUp(t, { config: CONFIG })
   const user = await scene.user()
   assert.match((await user.get('/internal')).text, /没有访问权限/)
@@ -70,7 +70,7 @@ test('a refusal is a page for people and JSON for scripts', async t => {
   assert.equal(scene.upstream.received.length, 0)
 })
 
-test('a shadow rule only says what it would have done', async t => {
+test('a shadow rule refuses no request and logs what it would have refused', async t => {
   const rules: Rule[] = [
     { path: '/', roles: ['developer', 'common'] },
     { path: '/trial', roles: ['developer'], shadow: true },
@@ -207,7 +207,7 @@ function isGuarded(target: string): boolean {
   return /^\/(public\/)?internal(\/|$)/.test(path) && !/^\/internal\/shared(\/|$)/.test(path)
 }
 
-test('no spelling of a path gets around its rule', async t => {
+test('no spelling of a path bypasses its rule', async t => {
   const scene = await setUp(t, { config: CONFIG })
   const common: Client = await scene.user()
   assert.ok(isGuarded('/x/%252e%252e/internal') && isGuarded('/public/..;/internal') && !isGuarded('/public/x'))
@@ -223,7 +223,7 @@ test('no spelling of a path gets around its rule', async t => {
   assert.equal(scene.upstream.last().target, '/public/x')
 })
 
-test('a path is forwarded byte for byte as it came', async t => {
+test('a path and its query are forwarded byte for byte', async t => {
   const scene = await setUp(t, { config: CONFIG })
   const user = await scene.user()
   for (const [asked, forwarded] of [
@@ -240,7 +240,7 @@ test('a path is forwarded byte for byte as it came', async t => {
   }
 })
 
-test('a path in capitals is guarded like the small one, for applications that cannot tell them apart', async t => {
+test('a rule also covers its path in upper case, for applications that ignore case', async t => {
   const scene = await setUp(t, { config: CONFIG })
   const common = await scene.user()
   for (const path of ['/INTERNAL', '/Internal/x', '/public/INTERNAL'])

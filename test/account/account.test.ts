@@ -60,7 +60,7 @@ function keyOf(html = ''): string {
   return /name="session" value="([\w-]{43})"/.exec(html)?.[1] ?? assert.fail('no session')
 }
 
-test('my devices are mine: this one is marked, the others have a button, and no one else is among them', async t => {
+test('the account page lists only devices of the user, marks the current one and has a sign-out button for the others', async t => {
   const { signIn } = await openAccount(t)
   await signIn({ userAgent: IPHONE, address: '192.0.2.2' })
   // The same name is not the same person.
@@ -75,7 +75,7 @@ test('my devices are mine: this one is marked, the others have a button, and no 
   assert.equal(text.match(/当前设备/g)?.length, 1)
 })
 
-test('I end one other device, then all others, and stay signed in myself', async t => {
+test('a user signs out one other device, then all others, and stays signed in', async t => {
   const { signIn, end, ended } = await openAccount(t)
   const others = [await signIn(), await signIn(), await signIn()]
   const [me, lisi] = [await signIn(), await signIn({ username: 'lisi' })]
@@ -96,7 +96,7 @@ test('I end one other device, then all others, and stay signed in myself', async
   ])
 })
 
-test('the id of another user’s session does nothing, and is answered like an unknown one', async t => {
+test('the session id of another user ends nothing and gets the same response as an unknown id', async t => {
   const { signIn, end, ended } = await openAccount(t)
   const [victim, namesake, me, admin] = [
     await signIn({ username: 'lisi' }),
@@ -119,7 +119,7 @@ test('the id of another user’s session does nothing, and is answered like an u
   assert.deepEqual(ended(), [])
 })
 
-test('devices end from our own origin only, by POST, for who is signed in', async t => {
+test('devices can be signed out only by POST, from our own origin and by a signed-in user', async t => {
   const { menshen, signIn } = await openAccount(t)
   const [other, me] = [await signIn(), await signIn()]
   for (const headers of [
@@ -135,7 +135,7 @@ test('devices end from our own origin only, by POST, for who is signed in', asyn
   assert.deepEqual(await inside([other, me]), [true, true])
 })
 
-test('my last sign-ins are there with time, device and address, a new device is pointed out, and no other user’s', async t => {
+test('the account page lists recent sign-ins of the user with time, device and address, and marks new devices', async t => {
   const { signIn } = await openAccount(t)
   await signIn()
   await signIn({ sub: 'sub-another', address: '198.51.100.9' })
@@ -162,7 +162,7 @@ test('my last sign-ins are there with time, device and address, a new device is 
   assert.doesNotMatch(text, /198\.51\.100/)
 })
 
-test('the page has sections for the profile, devices, activity and the way out, and times are relative with the exact one as title', async t => {
+test('the account page has sections for profile, devices, activity and sign-out, and relative times with exact ones as title', async t => {
   const { menshen, signIn } = await openAccount(t)
   await signIn({ userAgent: IPHONE })
   menshen.passSeconds(3600)
@@ -175,7 +175,7 @@ test('the page has sections for the profile, devices, activity and the way out, 
   )
 })
 
-test('what cannot be undone asks first, without scripts, and names the devices and keys', async t => {
+test('irreversible actions on the account page ask first, without scripts, and name the affected devices and keys', async t => {
   const menshen = await setUp(t, {
     env: { TRUSTED_PROXIES: '127.0.0.1' },
     config: { rules: [{ path: '/api', roles: ['*'], keys: 'personal' }] },
@@ -209,7 +209,7 @@ test('what cannot be undone asks first, without scripts, and names the devices a
   for (const question of questions) assert.match(question, /^<summary class="button [^"]+"/)
 })
 
-test('“this wasn’t me” is at every other device and every sign-in, and leads to ending everything, with advice', async t => {
+test('every other device and every sign-in has a “this wasn’t me” link to advice and to signing out everywhere', async t => {
   const { signIn } = await openAccount(t, { SUPPORT_CONTACT: 'it@example.com' })
   await signIn({ userAgent: IPHONE })
   const me = await signIn()
@@ -221,7 +221,7 @@ test('“this wasn’t me” is at every other device and every sign-in, and lea
   assert.match(advice, /退出所有设备.*修改密码.*管理员.*it@example\.com.*action="\/_menshen\/sign-out-everywhere"/s)
 })
 
-test('有效期至 is the end of the session: requests refresh its tokens until then', async t => {
+test('有效期至 shows the end of the session, or the end of its tokens if they cannot be refreshed', async t => {
   const scene = await setUp(t, { env: { SESSION_MAX_HOURS: '12' }, provider: { expiresIn: 7200 }, application: false })
   const user = await scene.user()
   for (const path of [ACCOUNT, '/']) {
@@ -234,7 +234,7 @@ test('有效期至 is the end of the session: requests refresh its tokens until 
   assert.match(text, /<dt>有效期至<\/dt><dd><time datetime="2026-03-01T10:00/)
 })
 
-test('neither ticket nor token is on the page, and a hostile browser is text', async t => {
+test('the account page contains no session ticket and no markup from a hostile browser name or address', async t => {
   const { signIn } = await openAccount(t)
   await signIn({ userAgent: '<script>alert(1)</script>' })
   const me = await signIn({ userAgent: '"><img src=x onerror=alert(1)>', address: '<b>' })
@@ -244,14 +244,14 @@ test('neither ticket nor token is on the page, and a hostile browser is text', a
   assert.ok(!text.includes(me.cookies.get('menshen_session') ?? assert.fail()))
 })
 
-test('the home page stays short: it leads to the account page, and asks no one for devices', async t => {
+test('the home page links to the account page and does not list devices', async t => {
   const { signIn } = await openAccount(t)
   const { text } = await (await signIn()).get('/')
   assert.match(text, /<a class="button quiet" href="\/_menshen\/account">/)
   assert.doesNotMatch(text, /当前设备/)
 })
 
-test('while the store is away, the account page and the console say so to whoever is known, and live', async t => {
+test('while the store is unavailable, the account page and the console show a signed-in user an alert', async t => {
   const redis = await startRedis()
   t.after(() => redis.stop())
   const { signIn } = await openAccount(t, { STORE: `redis://${redis.host}` })

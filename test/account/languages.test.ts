@@ -35,12 +35,12 @@ async function problemOf(config: unknown, env: Environment = {}): Promise<string
 }
 
 suite('PAGE_LANGUAGE', () => {
-  test('PAGE_LANGUAGE is Chinese unless it is said otherwise, whatever the browser likes', async t => {
+  test('PAGE_LANGUAGE defaults to Chinese, whatever Accept-Language the browser sends', async t => {
     const { visitor } = await setUp(t)
     assert.equal(await langOf(visitor(), '/login', 'en'), 'zh-CN')
   })
 
-  test('PAGE_LANGUAGE=en holds for pages, error codes and what scripts are told', async t => {
+  test('PAGE_LANGUAGE=en applies to pages, error messages and JSON responses', async t => {
     const { visitor, user } = await setUp(t, { env: { PAGE_LANGUAGE: 'en', APP_NAME: 'Portal' } })
     const login = await visitor().get('/login?error=access_denied')
     assert.match(login.text, /<html lang="en">/)
@@ -65,7 +65,7 @@ suite('PAGE_LANGUAGE', () => {
     assert.ok((await (await user()).get(CONSOLE)).text.includes(en['notice.refused.text']))
   })
 
-  test('PAGE_LANGUAGE=auto is what the browser likes best of what there is, else Chinese', async t => {
+  test('PAGE_LANGUAGE=auto picks the best available match for Accept-Language and falls back to Chinese', async t => {
     const ja = { ...en, 'language.name': '日本語' }
     const { visitor } = await setUp(t, { env: { PAGE_LANGUAGE: 'auto' }, config: { languages: { ja } } })
     const client = visitor()
@@ -94,7 +94,7 @@ suite('PAGE_LANGUAGE', () => {
       assert.equal(await langOf(client, '/login', acceptLanguage), lang, String(acceptLanguage))
   })
 
-  test('PAGE_LANGUAGE=auto gives the home page of one session in the language that is asked for each time', async t => {
+  test('PAGE_LANGUAGE=auto serves the home page of one session in the language of each request', async t => {
     const { user } = await setUp(t, { env: { PAGE_LANGUAGE: 'auto', ...NOTHING_BEHIND } })
     const client = await user()
     for (const lang of ['en', 'zh-CN', 'en', 'en', 'zh-CN']) assert.equal(await langOf(client, '/', lang), lang)
@@ -102,7 +102,7 @@ suite('PAGE_LANGUAGE', () => {
 })
 
 suite('the configuration', () => {
-  test('the configuration replaces sentences of the language in use, and of others by their name', async t => {
+  test('the configuration replaces texts of the default language by `words` and those of other languages by `languages`', async t => {
     const config = {
       words: { 'login.title': '员工登录', 'login.button': '用{name}登录' },
       languages: { en: { 'login.title': 'Staff' } },
@@ -116,20 +116,20 @@ suite('the configuration', () => {
     assert.match(english, />Continue with SSO</)
   })
 
-  test('the configuration adds a language with all of its sentences', async t => {
+  test('the configuration adds a language with all its texts', async t => {
     const ja = { ...zhCN, 'login.title': 'ログイン' }
     const { visitor } = await setUp(t, { env: { PAGE_LANGUAGE: 'ja' }, config: { languages: { ja } } })
     const { text } = await visitor().get('/login')
     assert.match(text, /<html lang="ja">[\s\S]*<title>ログイン · /)
   })
 
-  test('a language of the configuration needs no text of commands and of their errors, which no page shows', async t => {
+  test('a language in the configuration needs no texts of commands and their errors, which no page shows', async t => {
     const ja = Object.fromEntries(Object.entries(zhCN).filter(([key]) => !/^(?:phrase|cli|config)\./.test(key)))
     const { visitor } = await setUp(t, { env: { PAGE_LANGUAGE: 'ja' }, config: { languages: { ja } } })
     assert.equal((await visitor().get('/login')).status, 200)
   })
 
-  test('the configuration is refused with a sentence for each thing that is wrong with it', async () => {
+  test('the configuration is refused with an error for each invalid text or language', async () => {
     const { 'page.home': _, ...incomplete } = zhCN
     const rows: [config: unknown, expected: RegExp][] = [
       [
@@ -169,7 +169,7 @@ suite('the configuration', () => {
     for (const [config, expected] of rows) assert.match(await problemOf(config), expected)
   })
 
-  test('what is wrong with words and languages is said in Chinese, too', () => {
+  test('errors in words and languages are available in Chinese, too', () => {
     const { 'page.home': _, ...incomplete } = zhCN
     const settings = readSettings({})
     const config = {
@@ -195,7 +195,7 @@ suite('the configuration', () => {
     ])
   })
 
-  test('the configuration has the language that PAGE_LANGUAGE names', async () => {
+  test('PAGE_LANGUAGE is refused if it names a language that does not exist', async () => {
     assert.match(
       await problemOf({}, { PAGE_LANGUAGE: 'zh' }),
       /^PAGE_LANGUAGE is "zh"; expected zh-CN, en, auto, .* did you mean/,
@@ -208,10 +208,10 @@ suite('the configuration', () => {
   })
 })
 
-suite('the switch of languages', () => {
+suite('the language switch', () => {
   const SWITCH = /<button [^>]*name="language" value="en" lang="en"[^>]*>English</
 
-  test('the switch of languages is on every page, for visitors and users, and the choice counts on all of them', async t => {
+  test('the language switch is on every page for visitors and users, its choice applies to all, and its cookie is not forwarded', async t => {
     const rules: Rule[] = [{ path: '/internal', roles: ['developer'] }]
     const { user, visitor, upstream } = await setUp(t, { config: { rules } })
     const [client, anybody] = [await user(), visitor()]
@@ -240,7 +240,7 @@ suite('the switch of languages', () => {
     assert.doesNotMatch(String(upstream.last().headers.cookie), /menshen_language/)
   })
 
-  test('the switch of languages counts for the home page, for the page of a malformed address, and for what scripts are told', async t => {
+  test('the language switch applies to the home page, the page for a malformed address and JSON error messages', async t => {
     const { user, visitor } = await setUp(t, { env: NOTHING_BEHIND })
     const client = await user()
     for (const lang of ['en', 'zh-CN', 'en']) {
@@ -261,7 +261,7 @@ suite('the switch of languages', () => {
     assert.deepEqual([error, english], ['not_found', en['notice.not_found.text']])
   })
 
-  test('the switch of languages leads back to the page that it was on, as the browser names it, with forward-auth too', async t => {
+  test('the language switch redirects to the page in Referer, but not to addresses that sign in or out', async t => {
     const { visitor, baseUrl } = await setUp(t)
     const client = visitor()
     const rows: [referer: string | undefined, location: string][] = [
@@ -284,7 +284,7 @@ suite('the switch of languages', () => {
     }
   })
 
-  test('the switch of languages leads nowhere else, whatever the form says', async t => {
+  test('the language switch never redirects to another site or signs out, whatever return path the form contains', async t => {
     const { user } = await setUp(t)
     const client = await user('admin')
     const rows: [path: string, location: string][] = [
@@ -311,7 +311,7 @@ suite('the switch of languages', () => {
     assert.equal((await client.get(ACCOUNT)).status, 200, 'and nobody was signed out')
   })
 
-  test('the switch of languages on the question whether to sign out leads back to the question, and signs no one out', async t => {
+  test('the language switch on the sign-out question returns to the question without signing the user out', async t => {
     const { user, baseUrl } = await setUp(t)
     const client = await user()
     const own = { origin: baseUrl, 'sec-fetch-site': 'same-origin', 'sec-fetch-dest': 'document' }
@@ -325,7 +325,7 @@ suite('the switch of languages', () => {
     assert.equal((await client.get(ACCOUNT)).status, 200)
   })
 
-  test('the switch of languages cannot be used by another site, by a look ahead, or for a language that is not there', async t => {
+  test('the language switch refuses requests from other sites, prefetches and unknown languages', async t => {
     const { visitor } = await setUp(t)
     const client = visitor()
     const foreign: Record<string, string>[] = [
@@ -344,7 +344,7 @@ suite('the switch of languages', () => {
     assert.ok(!client.cookies.has('menshen_language'))
   })
 
-  test('the switch of languages is ignored if the cookie names a language that is not there', async t => {
+  test('the language switch ignores a cookie with an unknown language', async t => {
     const { visitor } = await setUp(t)
     for (const planted of ['fr', 'constructor', '__proto__', 'en, zh-CN', '%65n'])
       assert.match(

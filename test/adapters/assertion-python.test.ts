@@ -16,7 +16,7 @@ for assertion in sys.argv[1:]:
         print(json.dumps(type(error).__name__))
 `
 
-test('Python believes the assertion of the gateway, and no other', async t => {
+test('the Python example accepts the gateway’s assertion and rejects a missing, forged or repeated one or a wrong audience', async t => {
   const scene = await setUp(t)
   // PyJWT looks at the machine's clock.
   scene.passSeconds(Math.floor((Date.now() - scene.now()) / 1000))

@@ -36,7 +36,7 @@ before(async () => {
   other = await generateKeyPair('ES256')
 })
 
-test('the gateway’s own assertion is believed, from whatever holds its header', async t => {
+test('an application can verify the gateway’s assertion, and never receives one that a visitor forged', async t => {
   const told: unknown[] = []
   const scene = await setUp(t, {
     config: { rules: [{ path: '/public', public: true }] },
@@ -63,7 +63,7 @@ test('the gateway’s own assertion is believed, from whatever holds its header'
 })
 
 suite('verifyAssertion', () => {
-  test('verifyAssertion takes a Request, an IncomingMessage, and a record in any case', async t => {
+  test('verifyAssertion accepts a Request, a Headers object, and a plain record with header names in any case', async t => {
     const issuer = await publish(t)
     const token = await sign({ ...CLAIMS, iss: issuer })
     for (const headers of [
@@ -76,7 +76,7 @@ suite('verifyAssertion', () => {
     assert.equal((await verify(request, { issuer })).username, 'zhangsan')
   })
 
-  test('verifyAssertion takes BASE_URL as people write it, a header of another name, and keys from where the application can reach them', async t => {
+  test('verifyAssertion accepts an issuer with capitals and a trailing slash, another header name and a separate jwksUrl', async t => {
     const keysAt = await publish(t)
     const token = await sign({ ...CLAIMS, iss: 'https://app.example.com' })
     const options = { issuer: 'https://App.Example.com/', header: 'X-Proof', jwksUrl: `${keysAt}/_menshen/jwks.json` }
@@ -84,7 +84,7 @@ suite('verifyAssertion', () => {
     await rejects(verify({ headers: { 'x-menshen-assertion': token } }, options), 'assertion_missing')
   })
 
-  test('verifyAssertion hands on further fields that are text, and leaves out what is not', async t => {
+  test('verifyAssertion returns additional claims that are text and omits the others', async t => {
     const issuer = await publish(t)
     const token = await sign({
       ...CLAIMS,
@@ -103,14 +103,14 @@ suite('verifyAssertion', () => {
     assert.deepEqual([claims.level, claims.ou_name, 'level' in claims], [undefined, undefined, false])
   })
 
-  test('verifyAssertion rejects a request without one: no headers, an empty one, none at all', async () => {
+  test('verifyAssertion rejects a request without an assertion: no headers, an empty header, or no request at all', async () => {
     const requests = [{ headers: {} }, { headers: new Headers() }, { headers: { 'x-menshen-assertion': '' } }]
     const broken: unknown[] = [{}, { headers: undefined }, { headers: null }, undefined, null, 'request']
     for (const request of [...requests, ...broken])
       await rejects(verify(request as { headers: Headers }, {}), 'assertion_missing')
   })
 
-  test('verifyAssertion rejects two of them, and whatever is not text', async t => {
+  test('verifyAssertion rejects several assertions in one request, and header values that are not text', async t => {
     const issuer = await publish(t)
     const token = await sign({ ...CLAIMS, iss: issuer })
     const name = 'x-menshen-assertion'
@@ -132,7 +132,7 @@ suite('verifyAssertion', () => {
     assert.equal((await verify(await requestWith(t, [name, token]), { issuer })).sub, 'sub-zhangsan')
   })
 
-  test('verifyAssertion rejects another key, issuer, audience, time, algorithm, and half of a user', async t => {
+  test('verifyAssertion rejects a wrong key, issuer, audience, time or algorithm and an incomplete user; its error names no user', async t => {
     const issuer = await publish(t)
     const claims = { ...CLAIMS, iss: issuer }
     const token = await sign(claims)
@@ -176,7 +176,7 @@ suite('verifyAssertion', () => {
     }
   })
 
-  test('verifyAssertion rejects options that would check nothing', async t => {
+  test('verifyAssertion rejects options without a valid issuer and audience, or with an invalid jwksUrl', async t => {
     const issuer = await publish(t)
     const request = { headers: { 'x-menshen-assertion': await sign({ ...CLAIMS, iss: issuer }) } }
     const wrong: unknown[] = [
@@ -197,7 +197,7 @@ suite('verifyAssertion', () => {
       await rejects(verifyAssertion(request, options as Parameters<typeof verifyAssertion>[1]), 'bad_settings')
   })
 
-  test('verifyAssertion says so when the keys are unavailable: it is not a forgery', async t => {
+  test('verifyAssertion reports keys_unavailable instead of assertion_invalid if the keys cannot be fetched', async t => {
     const away = `http://127.0.0.1:${await freePort()}`
     const answers = [
       (response: ServerResponse) => response.writeHead(500).end('{}'),
@@ -214,7 +214,7 @@ suite('verifyAssertion', () => {
     }
   })
 
-  test('verifyAssertion fetches the keys once for a thousand assertions, real and made up', async t => {
+  test('verifyAssertion fetches the keys once for 1000 valid and forged assertions', async t => {
     const { url: issuer, count } = await serveKeys(t)
     const token = await sign({ ...CLAIMS, iss: issuer })
     const unknown = await sign({ ...CLAIMS, iss: issuer }, other, 'unknown')
@@ -231,7 +231,7 @@ suite('verifyAssertion', () => {
   })
 })
 
-test('menshen/assertion loads nothing of the gateway, and no store', () => {
+test('menshen/assertion loads only its error modules and jose, and no part of the gateway or a store', () => {
   const script = `
     const { registerHooks } = await import('node:module')
     const loaded = []

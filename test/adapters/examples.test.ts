@@ -16,7 +16,7 @@ const EXAMPLES = fileURLToPath(new URL('../../examples/', import.meta.url))
 const START_DEADLINE_MS = 60_000
 
 for (const name of ['express', 'fastify', 'hono']) {
-  test(`examples/${name} is ten lines or fewer, and knows its users`, async t => {
+  test(`examples/${name} has at most ten lines, and a user can sign in and out`, async t => {
     const lines = readFileSync(`${EXAMPLES}${name}/app.ts`, 'utf8').split('\n').filter(Boolean)
     assert.ok(lines.length <= 10, `${lines.length} lines`)
     const url = await run(t, name)

@@ -48,7 +48,7 @@ const serve: ServeApplication = (auth, port) => {
 adapterSuite('Express', serve)
 
 suite('menshen/express', () => {
-  test('menshen/express says where it is mounted that an await was forgotten', () => {
+  test('menshen/express reports a missing await of createMenshen when it is mounted', () => {
     const forgotten: unknown = Promise.resolve({})
     assert.throws(() => menshen(forgotten as Parameters<typeof menshen>[0]), {
       code: 'bad_settings',
@@ -56,7 +56,7 @@ suite('menshen/express', () => {
     })
   })
 
-  test('menshen/express takes a form that a parser in front of it has read', async t => {
+  test('menshen/express accepts a form that an earlier body parser has read', async t => {
     const behindParser: ServeApplication = (auth, port) => {
       const app = express()
       app.use(express.urlencoded({ extended: true }))
@@ -68,7 +68,7 @@ suite('menshen/express', () => {
     assert.equal((await visitor().post('/login', { provider: 'default' }, { headers })).status, 303)
   })
 
-  test('menshen/express keeps its cookie in whichever way a handler writes the head, and the headers of the handler with it', async t => {
+  test('menshen/express keeps its cookie and the handler’s headers, however the handler writes the response head', async t => {
     const list = ['set-cookie', 'theirs=1', 'set-cookie', 'more=1', 'Cache-Control', 'public', 'x-their', 'own']
     const pairs = [['Set-Cookie', ['theirs=1', 'more=1']] as const, ['cache-control', 'public'] as const]
     const ways: Record<string, (response: ServerResponse) => unknown> = {
@@ -112,7 +112,7 @@ suite('menshen/express', () => {
     }
   })
 
-  test('menshen/express does not take the word of a proxy that only `trust proxy` trusts', async t => {
+  test('menshen/express ignores the forwarded address of a proxy that only `trust proxy` trusts', async t => {
     const trusting: ServeApplication = (auth, port) => {
       const app = express()
       app.set('trust proxy', true)
@@ -128,7 +128,7 @@ suite('menshen/express', () => {
     assert.equal((await ask('/callback?code=x&state=abc_idp', '192.0.2.2')).status, 429)
   })
 
-  test('menshen/express is asked before routes of the same address, and judges whole addresses below a path of its own', async t => {
+  test('menshen/express runs before later routes of the same path, and judges the full path where it is mounted below one', async t => {
     const below: ServeApplication = (auth, port) => {
       const app = express()
       app.get('/elsewhere', (request, response) => void response.json({ user: request.user ?? null }))
@@ -144,7 +144,7 @@ suite('menshen/express', () => {
     assert.equal((await (await user('admin')).get('/finance/page')).status, 200)
   })
 
-  test('menshen/express refuses every request below a path of its own where its own pages would not be found', async t => {
+  test('menshen/express refuses every request if it is mounted below a path where its own pages cannot be reached', async t => {
     const arrangements: Record<string, (app: Express, auth: Parameters<typeof menshen>[0]) => unknown> = {
       path: (app, auth) => app.use('/app', menshen(auth)),
       router: (app, auth) => app.use('/app', express.Router().use(menshen(auth))),
@@ -176,7 +176,7 @@ suite('menshen/express', () => {
     assert.equal((await visitor().get('/app/page', { headers: { accept: 'text/html' } })).headers.location, '/login')
   })
 
-  test('menshen/express says at the start what is wrong with a role', () => {
+  test('menshen/express throws an error if requireRole is called without valid role names', () => {
     for (const roles of [[], [''], [['developer']], [undefined]])
       assert.throws(() => requireRole(...(roles as [string])), /^MenshenError: requireRole: expected names of roles/)
   })

@@ -52,7 +52,7 @@ adapterSuite('Fastify', serve)
 const NOBODY: Pick<Menshen, 'admit'> = { admit: () => Promise.reject(new Error('not asked')) }
 
 suite('menshen/fastify', () => {
-  test('menshen/fastify is for the scope that registers it and those within, and for no other', async t => {
+  test('menshen/fastify applies to the scope that registers it and its nested scopes, and to no other', async t => {
     const scoped: ServeApplication = async (auth, port) => {
       const app = createApp()
       app.register(async scope => {
@@ -78,7 +78,7 @@ suite('menshen/fastify', () => {
     assert.equal((await lisi.get('/admin/page')).status, 403)
   })
 
-  test('menshen/fastify keeps its cookie and no-store where a later hook of the application sets its own', async t => {
+  test('menshen/fastify keeps its cookie and no-store if a later onSend hook of the application sets its own', async t => {
     const hooked: ServeApplication = async (auth, port) => {
       const app = createApp()
       await app.register(menshen, { auth })
@@ -97,7 +97,7 @@ suite('menshen/fastify', () => {
     )
   })
 
-  test('menshen/fastify is for the routes and scopes that were there before it, too', async t => {
+  test('menshen/fastify also applies to routes and scopes that were registered before it', async t => {
     const late: ServeApplication = async (auth, port) => {
       const app = createApp()
       app.get('/page', async request => ({ user: request.user ?? null }))
@@ -111,7 +111,7 @@ suite('menshen/fastify', () => {
     assert.equal((await (await user('lisi')).get('/page')).status, 200)
   })
 
-  test('menshen/fastify does not start where its own pages could not be found, or the application has pages at their addresses', async () => {
+  test('menshen/fastify does not start below a prefix, twice, without auth, or beside application routes at its addresses', async () => {
     const start = async (arrange: (app: FastifyInstance) => unknown) => {
       const app = createApp()
       await Promise.try(arrange, app)
@@ -150,7 +150,7 @@ suite('menshen/fastify', () => {
     await start(app => app.register(menshen, { auth: NOBODY }).get('/:page', page))
   })
 
-  test('menshen/fastify does not take the word of a proxy that only `trustProxy` trusts, nor an address that only the router knows', async t => {
+  test('menshen/fastify ignores proxies that only `trustProxy` trusts and paths that only a case-insensitive router matches', async t => {
     const trusting: ServeApplication = async (auth, port) => {
       const app = createApp({ trustProxy: true, routerOptions: { caseSensitive: false } })
       await app.register(menshen, { auth })

@@ -53,7 +53,7 @@ const serve: ServeApplication = (auth, port) => {
 adapterSuite('Hono', serve)
 
 suite('menshen/hono', () => {
-  test('menshen/hono leaves no key in the request of Hono, nor in that of Node behind it', async t => {
+  test('menshen/hono removes keys from the Hono request and from the Node request behind it', async t => {
     const key = newKey()
     const { visitor } = await openApplication(
       t,
@@ -78,7 +78,7 @@ suite('menshen/hono', () => {
     assert.doesNotMatch(text, /mk_|authorization|x-menshen-key/)
   })
 
-  test('menshen/hono says where it is mounted that an await was forgotten', () => {
+  test('menshen/hono reports a missing await of createMenshen when it is mounted', () => {
     const forgotten: unknown = Promise.resolve({})
     assert.throws(() => menshen(forgotten as Parameters<typeof menshen>[0]), {
       code: 'bad_settings',
@@ -86,7 +86,7 @@ suite('menshen/hono', () => {
     })
   })
 
-  test('menshen/hono takes a form that a middleware in front of it has read, and keeps the cookies that it has set', async t => {
+  test('menshen/hono accepts a form that an earlier middleware has read, and keeps the cookies that it has set', async t => {
     const behindParser: ServeApplication = (auth, port) => {
       const app = new Hono()
       app.use(async (c, next) => {
@@ -106,7 +106,7 @@ suite('menshen/hono', () => {
     )
   })
 
-  test('menshen/hono stands in an application whose Hono is another copy than ours', async t => {
+  test('menshen/hono works in an application that uses another copy of Hono', async t => {
     const folder = tempFolder(t)
     cpSync(fileURLToPath(new URL('../../node_modules/hono', import.meta.url)), folder, { recursive: true })
     const other: typeof import('hono') = await import(pathToFileURL(join(folder, 'dist/index.js')).href)
@@ -144,7 +144,7 @@ suite('menshen/hono', () => {
     }
   })
 
-  test('menshen/hono refuses every request below a path, where its own pages would not be found', async t => {
+  test('menshen/hono refuses every request if it is mounted below a path where its own pages cannot be reached', async t => {
     const arrangements: ((app: Hono, auth: Parameters<typeof menshen>[0]) => unknown)[] = [
       (app, auth) => app.use('/app/*', menshen(auth)),
       (app, auth) => app.route('/app', new Hono().use(menshen(auth))),
@@ -163,7 +163,7 @@ suite('menshen/hono', () => {
     }
   })
 
-  test('menshen/hono is the same without a server, and in routes that are put together', async t => {
+  test('menshen/hono works without a server, with app.request, and in routes mounted with app.route', async t => {
     const apps: Hono[] = []
     const { user, url } = await openApplication(t, (auth, port) => {
       const app = new Hono()

@@ -48,8 +48,8 @@ async function setUpNextAdapter(t: TestContext, options: { rateLimitPerMinute?: 
   return { adapter, provider, clock, create, starts, ask, signIn, within }
 }
 
-suite('the proxy of Next', () => {
-  test('the proxy of Next answers our own paths, and leads visitors to the login page by a whole address', async t => {
+suite('the Next.js proxy', () => {
+  test('the Next.js proxy answers our own paths and redirects visitors to the login page with an absolute URL', async t => {
     const { ask } = await setUpNextAdapter(t)
     assert.equal((await ask('/login')).status, 200)
     assert.equal((await ask('/_menshen/nothing')).status, 404)
@@ -59,7 +59,7 @@ suite('the proxy of Next', () => {
     assert.equal((await ask('/page', { accept: 'application/json' })).status, 401)
   })
 
-  test('the proxy of Next lets the application answer users who may see the page, and keeps that from shared caches', async t => {
+  test('the Next.js proxy passes admitted users on to the application and keeps those responses out of shared caches', async t => {
     const { ask, signIn } = await setUpNextAdapter(t)
     const isPassedOn = ({ headers }: Response) => headers.get('x-middleware-next') === '1'
     const [common, developer] = [await signIn(), await signIn('admin')]
@@ -75,7 +75,7 @@ suite('the proxy of Next', () => {
     assert.equal(visitors.headers.get('cache-control'), null)
   })
 
-  test('the proxy of Next refreshes what is due and renews the cookie; the page that follows does not', async t => {
+  test('the Next.js proxy refreshes due tokens and renews the cookie, and the page that follows does not refresh again', async t => {
     const { adapter, ask, signIn, within, clock, provider } = await setUpNextAdapter(t)
     const cookie = await signIn()
     clock.now += (LIFE - 60) * 1000
@@ -85,7 +85,7 @@ suite('the proxy of Next', () => {
     assert.equal(provider.callsTo('refresh').length, 1)
   })
 
-  test('the proxy of Next refuses an application below a basePath in one sentence', async t => {
+  test('the Next.js proxy refuses an application with a basePath and names the basePath in the error', async t => {
     const { adapter } = await setUpNextAdapter(t)
     const request = Object.assign(new Request(`${BASE}/app/page`), { nextUrl: { basePath: '/app' } })
     await assert.rejects(adapter.proxy(request), {
@@ -94,7 +94,7 @@ suite('the proxy of Next', () => {
     })
   })
 
-  test('the proxy of Next counts by the address that it is told', async t => {
+  test('the Next.js proxy limits requests by the client address that the address option returns', async t => {
     const { ask } = await setUpNextAdapter(t, { rateLimitPerMinute: 5 })
     const attempt = (address: string) => ask('/callback?code=x&state=abc_idp', { 'x-real-ip': address })
     const statuses = async (address: string) => {
@@ -106,8 +106,8 @@ suite('the proxy of Next', () => {
   })
 })
 
-suite('a machine behind Next', () => {
-  test('a machine behind Next is known to pages that the proxy has let it in to, and to no others; no page gets a key', async t => {
+suite('a machine behind Next.js', () => {
+  test('a machine behind Next.js is known only to requests that the proxy has admitted, and no page receives its key', async t => {
     const provider = await startOidcServer(t)
     const key = newKey()
     const adapter = menshen(() =>
@@ -148,8 +148,8 @@ suite('a machine behind Next', () => {
   })
 })
 
-suite('pages, route handlers and actions of Next', () => {
-  test('pages, route handlers and actions of Next know who is there, and no one for a forged cookie or two', async t => {
+suite('Next.js pages, route handlers and actions', () => {
+  test('Next.js pages, route handlers and actions know the signed-in user, and no user for a forged or duplicate cookie', async t => {
     const { adapter, signIn, within } = await setUpNextAdapter(t)
     const cookie = await signIn()
     assert.equal((await within(cookie, adapter.auth))?.userInfo.username, 'zhangsan')
@@ -166,7 +166,7 @@ suite('pages, route handlers and actions of Next', () => {
     }
   })
 
-  test('pages, route handlers and actions of Next lead visitors to the login page, and have nothing for those without the role', async t => {
+  test('Next.js pages, route handlers and actions redirect visitors to the login page and answer not found without the role', async t => {
     const { adapter, signIn, within } = await setUpNextAdapter(t)
     const [common, developer] = [await signIn(), await signIn('admin')]
     const forDevelopers = () => adapter.requireRole('developer')
@@ -181,7 +181,7 @@ suite('pages, route handlers and actions of Next', () => {
 })
 
 suite('the start', () => {
-  test('the start of Menshen in Next is one for all bundles of the process, and none outside of a request', async t => {
+  test('Menshen in Next.js starts once for all bundles of the process, and not outside of a request', async t => {
     const { adapter, create, starts, ask } = await setUpNextAdapter(t)
     await assert.rejects(adapter.auth(), /outside of a request/)
     await assert.rejects(adapter.accessToken(), /outside of a request/)
@@ -192,7 +192,7 @@ suite('the start', () => {
     assert.equal(starts.length, 1)
   })
 
-  test('the start of Menshen in Next that fails is tried again with the next request', async t => {
+  test('Menshen in Next.js retries a failed start with the next request', async t => {
     const { create, adapter } = await setUpNextAdapter(t)
     const outcomes = [() => Promise.reject(new Error('no disk')), create]
     const { proxy } = menshen(() => (outcomes.shift() ?? assert.fail())())
@@ -222,7 +222,7 @@ async function evaluate(t: TestContext, options: MenshenOptions) {
 const DEVELOPERS_ALONE = [{ path: '/page', roles: ['developer' as const] }]
 
 suite('a module that a development server evaluates again', () => {
-  test('a changed rule applies in all bundles, users stay signed in with sessions in memory, and the instance before is closed', async t => {
+  test('a changed rule applies in all bundles, users stay signed in with sessions in memory, and the old instance is closed', async t => {
     const provider = await openScriptedProvider(t, { expiresIn: LIFE })
     const options = { ...provider.options, baseUrl: BASE }
     const proxy = await evaluate(t, options)
@@ -244,7 +244,7 @@ suite('a module that a development server evaluates again', () => {
     assert.ok(await undone.isAdmitted('/page', cookie))
   })
 
-  test('wrong options are an error of every request until the next change; the users are still signed in', async t => {
+  test('invalid options fail every request until the next change, and users stay signed in', async t => {
     const provider = await openScriptedProvider(t, { expiresIn: LIFE })
     const options = { ...provider.options, baseUrl: BASE }
     const first = await evaluate(t, options)
@@ -257,7 +257,7 @@ suite('a module that a development server evaluates again', () => {
     assert.ok(await mended.isAdmitted('/', cookie))
   })
 
-  test('a hook that is evaluated again is the one that is called, with what it has captured', async t => {
+  test('after a module is evaluated again, its new hook is called, with the values that it captured', async t => {
     const provider = await openScriptedProvider(t, { expiresIn: LIFE })
     const evaluated = async (tenant: number) =>
       evaluate(t, { ...provider.options, baseUrl: BASE, onSignIn: () => ({ tenant }) })
@@ -269,7 +269,7 @@ suite('a module that a development server evaluates again', () => {
     assert.deepEqual((await current.run(new Headers({ cookie }), second.auth))?.data, { tenant: 2 })
   })
 
-  test('the development provider stays when a rule changes, and moves when the address does, also on a fixed port', async t => {
+  test('the development provider on a fixed port follows changed users and a changed BASE_URL, and stops when turned off', async t => {
     t.mock.method(console, 'warn', () => {})
     const devProviderPort = await freePort()
     const options = { store: 'memory:', baseUrl: BASE, devProvider: true, devProviderPort }
@@ -290,7 +290,7 @@ suite('a module that a development server evaluates again', () => {
     await assert.rejects(usersOf())
   })
 
-  test('instances of one application are independent: with addresses of their own, with names, or evaluated together', async t => {
+  test('instances are independent if they have different base URLs, an instanceName, or are created in one evaluation', async t => {
     const provider = await openScriptedProvider(t, { expiresIn: LIFE })
     const options = { ...provider.options, baseUrl: BASE }
     const shop = await evaluate(t, options)
@@ -313,7 +313,7 @@ suite('a module that a development server evaluates again', () => {
     )
   })
 
-  test('in production each set of options is an instance, and none is replaced', async t => {
+  test('in production each set of options has its own instance, and no instance is replaced', async t => {
     const provider = await openScriptedProvider(t, { expiresIn: LIFE })
     const settings = readSettings({
       ...provider.settings,
@@ -332,7 +332,7 @@ suite('a module that a development server evaluates again', () => {
     assert.equal((await first.ask('/login')).status, 200)
   })
 
-  test('instances of menshen/testing are each used by the adapter that they were created for', async t => {
+  test('each Next.js adapter uses its own instance of menshen/testing', async t => {
     const adapters = [1, 2].map(() => menshen(() => createTestMenshen()))
     const [one, two] = await Promise.all(adapters.map(({ start }) => start()))
     t.after(() => Promise.all([one?.close(), two?.close()]))

@@ -78,7 +78,7 @@ async function openWith(t: TestContext, serve: ServeApplication, auth: Auth) {
 
 export function adapterSuite(name: string, serve: ServeApplication): void {
   suite(`every adapter: ${name}`, () => {
-    test(`Menshen in ${name} serves our pages: sign-in from the wanted page and back to it, and sign-out`, async t => {
+    test(`Menshen in ${name} serves our pages: sign-in leads back to the requested page, and sign-out ends the session`, async t => {
       const { visitor, provider, clock, url } = await openApplication(t, serve)
       const client = visitor()
       const turned = await client.get('/page?x=1', { headers: PAGE })
@@ -99,7 +99,7 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
       assert.equal((await client.get('/page', { headers: JSON_PLEASE })).status, 401)
     })
 
-    test(`Menshen in ${name} knows no one by a forged cookie or by two, and keeps visitors from what is not there too`, async t => {
+    test(`Menshen in ${name} rejects forged and duplicate session cookies, and redirects visitors of unknown pages to the login page`, async t => {
       const { visitor, user } = await openApplication(t, serve)
       const ticket = (await user('lisi')).cookies.get('menshen_session')
       const cookies = [
@@ -115,7 +115,7 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
         assert.equal((await visitor().get(path, { headers: PAGE })).headers.location, '/login', path)
     })
 
-    test(`Menshen in ${name} applies the rules, however the address is written`, async t => {
+    test(`Menshen in ${name} applies the rules to every spelling of a path`, async t => {
       const { visitor, user } = await openTestApplication(t, serve)
       const [lisi, admin] = [await user('lisi'), await user('admin')]
       assert.deepEqual((await visitor().get('/public/page')).json(), { user: null })
@@ -137,7 +137,7 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
         assert.ok([400, 403, 404].includes((await visitor().get(way, { headers })).status), way)
     })
 
-    test(`Menshen in ${name} keeps single routes for users and for roles`, async t => {
+    test(`Menshen in ${name} restricts single routes with requireUser and requireRole`, async t => {
       const { visitor, user, lines } = await openTestApplication(t, serve)
       const [lisi, admin] = [await user('lisi'), await user('admin')]
       const turned = await visitor().get('/public/members?y=2', { headers: PAGE })
@@ -155,7 +155,7 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
       assert.ok(lines.some(({ event }) => event === 'refused'))
     })
 
-    test(`Menshen in ${name} knows the users of menshen/testing, each instance its own, until they are signed out`, async t => {
+    test(`Menshen in ${name} accepts a user of menshen/testing only in the instance that signed them in, until they are signed out`, async t => {
       const [one, two] = [await openTestApplication(t, serve), await openTestApplication(t, serve)]
       const ann = await one.user('ann', { role: 'developer' })
       assert.equal((await ann.get('/finance/page')).json<Shown>().user?.userInfo.username, 'ann')
@@ -165,7 +165,7 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
       assert.equal((await one.visitor().get('/page', { headers: { ...JSON_PLEASE, cookie } })).status, 401)
     })
 
-    test(`Menshen in ${name} brings a renewed cookie beside those of the application, and from no cache`, async t => {
+    test(`Menshen in ${name} adds a renewed session cookie to the cookies of the application and makes that response no-store`, async t => {
       const { user, clock, provider } = await openApplication(t, serve)
       const lisi = await user('lisi')
       clock.now += (LIFE - 60) * 1000
@@ -188,7 +188,7 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
       }
     })
 
-    test(`Menshen in ${name} leaves errors to the application: its own, ours, and a route that Menshen does not stand before`, async t => {
+    test(`Menshen in ${name} leaves errors to the application: its own, ours, and requireUser on an unprotected route`, async t => {
       const { user } = await openApplication(t, serve)
       const lisi = await user('lisi')
       const thrown = await lisi.get('/throws')
@@ -200,13 +200,13 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
       assert.deepEqual([answer.status, answer.json()], [500, { failed: 'by us' }])
     })
 
-    test(`Menshen in ${name} answers for a store that is away, as the gateway does`, async t => {
+    test(`Menshen in ${name} answers 503 while the store is unavailable`, async t => {
       const { visitor } = await openApplication(t, serve, { store: `redis://127.0.0.1:${await freePort()}` })
       const headers = { ...PAGE, cookie: `menshen_session=${'A'.repeat(43)}` }
       assert.equal((await visitor().get('/page', { headers })).status, 503)
     })
 
-    test(`Menshen in ${name} refuses posts and sockets of other sites`, async t => {
+    test(`Menshen in ${name} refuses POST requests and WebSocket upgrades from other sites`, async t => {
       const { user, lines } = await openTestApplication(t, serve)
       const lisi = await user('lisi')
       const origin = 'https://evil.example'
@@ -217,7 +217,7 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
       assert.equal(lines.filter(({ event }) => event === 'foreign_origin').length, 2)
     })
 
-    test(`Menshen in ${name} answers HEAD without a body, ours and the application’s`, async t => {
+    test(`Menshen in ${name} answers HEAD without a body, for our pages and for those of the application`, async t => {
       const { visitor, user } = await openTestApplication(t, serve)
       const login = await visitor().request({ method: 'HEAD', path: '/login' })
       assert.deepEqual([login.status, login.text], [200, ''])
@@ -226,7 +226,7 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
       assert.deepEqual([page.status, page.text], [200, ''])
     })
 
-    test(`Menshen in ${name} leaves the bodies of the application as they are, and reads the forms of our own pages`, async t => {
+    test(`Menshen in ${name} leaves request bodies of the application unchanged and reads the forms of our own pages`, async t => {
       const { visitor, url } = await openApplication(t, serve, { stateCheck: 'bound' })
       const body = `{ "odd" :  ${'é'.repeat(50_000)} `
       const headers = { 'content-type': 'text/plain' }
@@ -237,7 +237,7 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
       assert.equal((await client.post('/public/echo', body, { headers })).text, body)
     })
 
-    test(`Menshen in ${name} counts by the socket’s address, unless our own trustedProxies say otherwise`, async t => {
+    test(`Menshen in ${name} limits requests by the socket’s address, unless trustedProxies of Menshen includes the proxy`, async t => {
       const wrong = '/callback?code=x&state=abc_idp'
       const asked = async (options: MenshenOptions, from: string[]) => {
         const { visitor } = await openApplication(t, serve, { rateLimitPerMinute: 1, ...options })
@@ -251,7 +251,7 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
       assert.deepEqual(await asked(trusted, ['192.0.2.1', '192.0.2.2', '192.0.2.2']), [302, 302, 429])
     })
 
-    test(`Menshen in ${name} goes on when a client leaves in the middle of a form, and calls it no failure`, async t => {
+    test(`Menshen in ${name} keeps running when a client disconnects in the middle of a form, and logs no failed request`, async t => {
       const { visitor, port, lines } = await openApplication(t, serve, { stateCheck: 'bound' })
       const leaving = connect(port, '127.0.0.1')
       await once(leaving, 'connect')
@@ -263,7 +263,7 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
       assert.ok(!lines.some(({ event }) => event === 'request_failed'))
     })
 
-    test(`Menshen in ${name} sends a stream of ours as it comes, and stops it when its reader has gone`, async t => {
+    test(`Menshen in ${name} streams a response of Menshen as it is produced, and cancels it when the client disconnects`, async t => {
       const cancelled = Promise.withResolvers<void>()
       const body = new ReadableStream({
         start: controller => controller.enqueue(Buffer.from('data: 1\n\n')),

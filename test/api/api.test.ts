@@ -29,7 +29,7 @@ interface ApiSession {
   since: string
 }
 
-test('a session is listed with all its fields, and its id is the one of the console and of the log', async t => {
+test('a session is listed with all its fields, and its id is the same as in the console and in the log', async t => {
   const { visitor, provider, call, user, eventsOf, passSeconds } = await setUpApi(t, {
     env: { TRUSTED_PROXIES: '127.0.0.1' },
   })
@@ -60,7 +60,7 @@ test('a session is listed with all its fields, and its id is the one of the cons
   assert.equal(eventsOf('sign_in')[0]?.session, id.slice(0, 10))
 })
 
-test('neither the ticket nor a token of a session is in an answer', async t => {
+test('no API response contains a session ticket or a personal key', async t => {
   const { user, call, makeKey } = await setUpApi(t)
   const client = await user('zhangsan')
   const key = await makeKey(client)
@@ -72,7 +72,7 @@ test('neither the ticket nor a token of a session is in an answer', async t => {
   assert.doesNotMatch(text, /mk_/)
 })
 
-test('a key is accepted as a bearer token and in its own header; nothing else is: no cookie, password, query, body or other key', async t => {
+test('the API accepts a machine key as a bearer token or in X-Menshen-Key, and no cookie, password, query, body or other key', async t => {
   const { user, call, makeKey, eventsOf, lines } = await setUpApi(t, { env: { ACCESS_LOG: 'true' } })
   const developer = await user('admin')
   const personal = await makeKey(developer)
@@ -117,7 +117,7 @@ test('a key is accepted as a bearer token and in its own header; nothing else is
   assert.ok(eventsOf('request').some(({ user }) => user === 'machine:admin'))
 })
 
-test('a refused key is logged with the reason, the call and the machine if it is known, and the answer says why', async t => {
+test('a refused key is logged with the reason, the call and the machine if it is known, and the response explains why', async t => {
   const { call, user, makeKey, eventsOf } = await setUpApi(t, { env: { PAGE_LANGUAGE: 'en' } })
   const personal = await makeKey(await user())
   const messages = []
@@ -148,7 +148,7 @@ test('a refused key is logged with the reason, the call and the machine if it is
   )
 })
 
-test('the id of a session or key is shortened to ten characters in every line of the log about a call', async t => {
+test('the id of a session or key is shortened to ten characters in every log line about an API call', async t => {
   const { call, user, lines } = await setUpApi(t, { env: { ACCESS_LOG: 'true', PAGE_LANGUAGE: 'en' } })
   await user('zhangsan')
   const [{ id } = { id: '' }] = (await call('/sessions')).json<{ sessions: ApiSession[] }>().sessions
@@ -184,7 +184,7 @@ test('the id of a session or key is shortened to ten characters in every line of
   for (const secret of [id, key, pasted]) assert.ok(!JSON.stringify(lines).includes(secret), secret)
 })
 
-test('a machine uses only the parts of the API that its row names; every refusal is audited with its name', async t => {
+test('a machine can use only the parts of the API that its configuration names, and a refusal is audited with its name', async t => {
   const { call, user, eventsOf } = await setUpApi(t)
   const zhangsan = await user('zhangsan')
   const [session] = (await call('/sessions')).json<{ sessions: ApiSession[] }>().sessions
@@ -215,7 +215,7 @@ test('a machine uses only the parts of the API that its row names; every refusal
   await until(async () => (await call('/audit?event=refused&user=machine%3Aaudit')).text.includes('insufficient_scope'))
 })
 
-test('a machine with networks is refused from elsewhere, by the API and by rules, whatever headers a client adds', async t => {
+test('a machine with networks is refused from other addresses, by the API and by rules, whatever X-Forwarded-For contains', async t => {
   const { call, url, eventsOf } = await setUpApi(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
   const from = (address: string, key = KEYS.office) => ({
     headers: { 'x-menshen-key': key, 'x-forwarded-for': address },
@@ -238,7 +238,7 @@ test('a machine with networks is refused from elsewhere, by the API and by rules
   assert.equal((await visit('198.51.100.1', KEYS.plain)).status, 200, 'a machine without networks')
 })
 
-test('made-up keys are limited like others: 429 with Retry-After, while a valid key of the same address works', async t => {
+test('made-up keys are rate-limited with 429 and Retry-After, while a valid key from the same address works', async t => {
   const { call, eventsOf } = await setUpApi(t, { env: { RATE_LIMIT_PER_MINUTE: '5' } })
   const statuses: number[] = []
   for (let n = 0; n < 8; n++) statuses.push((await call('/sessions', bearer(newKey()))).status)
@@ -249,7 +249,7 @@ test('made-up keys are limited like others: 429 with Retry-After, while a valid 
   assert.equal(eventsOf('rate_limited')[0]?.kind, 'ticket')
 })
 
-test('unknown paths are 404 and unknown methods 405 with Allow, in JSON, and change nothing', async t => {
+test('unknown paths get 404, unsupported methods get 405 with Allow and a JSON error, and neither ends a session', async t => {
   const { call, user, url } = await setUpApi(t)
   const zhangsan = await user('zhangsan')
   const [{ id } = { id: '' }] = (await call('/sessions')).json<{ sessions: ApiSession[] }>().sessions
@@ -319,7 +319,7 @@ test('unknown paths are 404 and unknown methods 405 with Allow, in JSON, and cha
   assert.match(String(upgrade), /404/)
 })
 
-test('a parameter that is unknown, repeated, empty, too long or invalid is 400 with its name, and nothing ends', async t => {
+test('an unknown, repeated, empty, too long or invalid parameter gets 400 with its name, and no session is ended', async t => {
   const { call, user } = await setUpApi(t, { env: { PAGE_LANGUAGE: 'auto' } })
   const zhangsan = await user('zhangsan')
   const cases = [
@@ -384,7 +384,7 @@ test('a parameter that is unknown, repeated, empty, too long or invalid is 400 w
   assert.match((await call('/none')).text, /此地址不存在。可用的有：\/_menshen\/api\/sessions、\/_menshen\/api\//)
 })
 
-test('a session is ended by its id, once, with or without a body; its browser learns why, and the audit trail has the machine', async t => {
+test('a session is ended once by its id, a request body is ignored, and the audit trail names the machine', async t => {
   const { call, user, eventsOf } = await setUpApi(t)
   const [zhangsan, lisi] = [await user('zhangsan'), await user('lisi')]
   const [{ id } = { id: '' }] = (await call('/sessions?user=zhangsan')).json<{ sessions: ApiSession[] }>().sessions
@@ -413,7 +413,7 @@ test('a session is ended by its id, once, with or without a body; its browser le
   assert.match(page, /机器（API）.*machine:sessions/s)
 })
 
-test('personal keys are listed without the key, page by page, and revoked by their id; nothing else is', async t => {
+test('personal keys are listed page by page without the key itself, and only their exact id revokes them', async t => {
   const { call, user, makeKey, eventsOf, visitor, passSeconds } = await setUpApi(t)
   const [zhangsan, lisi] = [await user('zhangsan'), await user('lisi')]
   const key = await makeKey(zhangsan, '笔记本')
@@ -453,7 +453,7 @@ test('personal keys are listed without the key, page by page, and revoked by the
   assert.deepEqual((await call('/keys?user=nobody')).json(), { keys: [] })
 })
 
-test('the sessions of a user are those of exactly this name, whatever characters it has', async t => {
+test('sessions are listed and ended for exactly the given username, whatever characters it contains', async t => {
   const { call, user } = await setUpApi(t)
   const names = [
     'lisi',
@@ -487,7 +487,7 @@ test('the sessions of a user are those of exactly this name, whatever characters
   }
 })
 
-test('pages are stable while sessions come and go: none is listed twice, and none that stays is missed', async t => {
+test('pagination is stable while sessions start and end: none is listed twice, and none that remains is missed', async t => {
   const { call, user, passSeconds } = await setUpApi(t)
   for (const query of ['limit=7', 'user=zhangsan&limit=7']) {
     const before: string[] = []
@@ -520,7 +520,7 @@ test('pages are stable while sessions come and go: none is listed twice, and non
   }
 })
 
-test('the next of one query is not accepted by another', async t => {
+test('the next cursor of one query is not accepted by another', async t => {
   const { call, user } = await setUpApi(t)
   for (const name of ['zhangsan', 'zhangsan', 'lisi']) await user(name)
   await until(async () => (await call('/audit')).text.includes('lisi'))
@@ -539,7 +539,7 @@ test('the next of one query is not accepted by another', async t => {
     }
 })
 
-test('the audit trail is listed newest first by user, event and time, page by page', async t => {
+test('the audit trail is listed newest first, page by page, and can be filtered by user, event and time', async t => {
   const { call, user, passSeconds } = await setUpApi(t)
   for (const name of ['a', 'b', 'c']) {
     await user(name)
@@ -565,7 +565,7 @@ test('the audit trail is listed newest first by user, event and time, page by pa
   await until(async () => (await call('/audit?event=key_used')).text.includes('machine:admin'))
 })
 
-test('at hosts the API exists only at BASE_URL', async t => {
+test('with several hosts, the API exists only at BASE_URL', async t => {
   const scene = await setUpHosts(t, { config: { machines: CONFIG.machines } as Config })
   const ask = (host: string) =>
     createClient(scene.url).get(`${API}/sessions`, { headers: { host, ...bearer(KEYS.admin).headers } })
@@ -577,7 +577,7 @@ test('at hosts the API exists only at BASE_URL', async t => {
   }
 })
 
-test('forward-auth answers about the path and never calls the API', async t => {
+test('a forward-auth check of an API path gets 401 or 404 and never calls the API', async t => {
   const { user, url, eventsOf } = await setUpApi(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
   const zhangsan = await user('zhangsan')
   const target = `${API}/sessions?user=zhangsan`
@@ -596,7 +596,7 @@ test('forward-auth answers about the path and never calls the API', async t => {
   assert.deepEqual(eventsOf('session_ended'), [])
 })
 
-test('a body is ignored, however large', async t => {
+test('the API ignores request bodies, however large', async t => {
   const { call, user } = await setUpApi(t)
   const zhangsan = await user('zhangsan')
   const body = 'user=zhangsan&'.repeat(50_000)
@@ -606,7 +606,7 @@ test('a body is ignored, however large', async t => {
   assert.deepEqual((await call('/sessions?user=zhangsan', { method: 'DELETE', body })).json(), { ended: 1, keys: 0 })
 })
 
-test('the metrics have what machines end', async t => {
+test('metrics count the sign-outs by machines and the sessions that they end', async t => {
   const { call, user, url } = await setUpApi(t, { env: { METRICS_FROM: '127.0.0.1' } })
   for (let n = 0; n < 3; n++) await user('zhangsan')
   await call('/sessions?user=zhangsan', { method: 'DELETE' })
@@ -615,7 +615,7 @@ test('the metrics have what machines end', async t => {
   assert.equal(value('menshen_sessions_ended_total{reason="api"}'), 3)
 })
 
-test('a page has 50 entries by default', async t => {
+test('a page of API results has 50 entries by default', async t => {
   const { call, user } = await setUpApi(t)
   for (let n = 0; n < 51; n++) await user(`user-${n}`)
   for (const [query, count] of [
@@ -628,7 +628,7 @@ test('a page has 50 entries by default', async t => {
   }
 })
 
-test('a reload changes what a machine may do at once', async t => {
+test('a configuration reload changes the permissions of a machine immediately', async t => {
   const { log } = createTestLog()
   const settings = readSettings({ STORE: 'memory:', RATE_LIMIT_PER_MINUTE: '0' })
   const core = await createCore({ settings, config: CONFIG, log, now: Date.now })
@@ -647,7 +647,7 @@ test('a reload changes what a machine may do at once', async t => {
   assert.equal((await call('/audit')).status, 401)
 })
 
-test('the library answers the API as the gateway does', async t => {
+test('the library serves the API like the gateway', async t => {
   const { menshen, user } = await setUpApi(t)
   const zhangsan = await user('zhangsan')
   const ask = (path: string, init: RequestInit = {}) =>
@@ -662,7 +662,7 @@ test('the library answers the API as the gateway does', async t => {
   assert.ok(!(await isSignedIn(zhangsan)))
 })
 
-test('the commands show the same ids as the API, and end what it lists', async t => {
+test('the commands list the same sessions and keys as the API, and end and revoke them', async t => {
   const folder = tempFolder(t)
   const STORE = `sqlite:${folder}/menshen.db`
   const { call, user, makeKey, provider } = await setUpApi(t, { env: { STORE }, now: Date.now() })

@@ -16,7 +16,7 @@ import { isSignedIn, KEYS, setUpApi } from './set-up-api.ts'
 const run = promisify(execFile)
 const page = readFileSync(new URL('../../docs/api.md', import.meta.url), 'utf8')
 
-test('the commands of docs/api.md work as they are', async t => {
+test('the commands in docs/api.md work as written', async t => {
   requireProgram('curl')
   const { url, user, makeKey, call, visitor } = await setUpApi(t)
   const [leaving, zhangsan] = [await user('zhangsan'), await user('zhangsan')]
@@ -46,7 +46,7 @@ test('the commands of docs/api.md work as they are', async t => {
   assert.deepEqual(JSON.parse(await shell(offboarding.text)), { ended: 1, keys: 1 })
 })
 
-test('docs/api.md has every operation with its scope and its parameters', () => {
+test('docs/api.md lists every operation with its scope and its parameters', () => {
   const rows = [...page.matchAll(/^\| `(GET|DELETE) (\S+)` \| (\S+) \|/gm)].map(([, ...row]) => row.join(' '))
   const expected = OPERATIONS.map(({ method, path, scope, parameters = [], required = [] }) => {
     const query = [...required.map(name => `${name}=NAME`), ...parameters.map(name => `${name}=`)].join('&')
@@ -56,7 +56,7 @@ test('docs/api.md has every operation with its scope and its parameters', () => 
   assert.deepEqual(rows.sort(), expected.sort())
 })
 
-test('the OpenAPI document describes every operation, with nothing that it does not define', async t => {
+test('the OpenAPI document describes every operation and defines exactly the schemas that it refers to', async t => {
   const { call, baseUrl } = await setUpApi(t)
   const document = (await call('/openapi.json')).json<{
     openapi: string
@@ -85,7 +85,7 @@ test('the OpenAPI document describes every operation, with nothing that it does 
   assert.deepEqual(schemes.sort(), Object.keys(document.components.securitySchemes).sort())
 })
 
-test('the OpenAPI document is valid by the schema of the OpenAPI Initiative, which notices a broken one', async t => {
+test('the OpenAPI document is valid against the schema of the OpenAPI Initiative, which rejects a broken document', async t => {
   const { call } = await setUpApi(t)
   const document = (await call('/openapi.json')).json<Record<string, unknown>>()
   assert.deepEqual(await new Validator().validate(structuredClone(document)), { valid: true })

@@ -99,17 +99,17 @@ async function offboard(t: TestContext, STORE: string): Promise<void> {
   ])
 }
 
-test('with Redis, one call at one instance ends more than 200 sessions and all keys of a user at all instances, with their streams', async t => {
+test('with Redis, one call to one instance ends more than 200 sessions, all keys and the streams of a user at all instances', async t => {
   const redis = await startRedis()
   t.after(() => redis.stop())
   await offboard(t, `redis://${redis.host}`)
 })
 
-test('with SQLite, one call of one process ends more than 200 sessions and all keys of a user, with their streams', async t => {
+test('with SQLite, one call ends more than 200 sessions, all keys and the streams of a user at both gateways of a process', async t => {
   await offboard(t, `sqlite:${tempFolder(t)}/menshen.db`)
 })
 
-test('one name at two providers is two users: both are listed with their provider and end, with one event each', async t => {
+test('one username at two providers is two users: their sessions are listed with the provider and end with one event each', async t => {
   const { url, signIn, eventsOf } = await setUpTwoProviders(t, { config: CONFIG })
   const call = createCaller(url)
   const clients = [await signIn('staff'), await signIn('partners'), await signIn('partners')]
@@ -127,7 +127,7 @@ test('one name at two providers is two users: both are listed with their provide
   assert.deepEqual(ends.sort(), ['partners 1', 'partners 1', 'staff 1'])
 })
 
-test('while the store is away the API answers 503 in JSON with Retry-After, and refuses wrong keys as before', async t => {
+test('while the store is unavailable, the API answers 503 in JSON with Retry-After and still refuses wrong keys with 401', async t => {
   const redis = await startRedis()
   t.after(() => redis.stop())
   const { call } = await setUpApi(t, { env: { STORE: `redis://${redis.host}` }, now: Date.now() })

@@ -31,24 +31,24 @@ const QUEUE = {
 const near = (value: number, expected: number, share: number) =>
   assert.ok(Math.abs(value - expected) <= expected * share, `${value} is not near ${expected}`)
 
-test('a cache that holds a tenth of the users has a tenth of the hits', () => {
+test('a cache with room for a tenth of the users has a hit rate of a tenth', () => {
   const load = { users: 1000, visitsOfOne: 1, changesOfOne: 1e-9, capacity: 100 }
   near(hitShare(load, createRandom(1)), 0.1, 0.1)
 })
 
-test('sessions that change as often as they are visited are found every other time', () => {
+test('sessions that change as often as they are visited have a cache hit rate of one half', () => {
   const load = { users: 1000, visitsOfOne: 0.01, changesOfOne: 0.01, capacity: 1e9 }
   near(hitShare(load, createRandom(1)), 0.5, 0.05)
 })
 
-test('a queue that is busy for half of its time makes requests wait as the formula says', () => {
+test('requests to a process that is busy half of the time wait as queueing theory predicts', () => {
   const { p50, p99 } = answerTimes({ ...QUEUE, requests: 5000 }, createRandom(1))
   // With equal work and random arrivals one waits for half of the work on average, and many not at all.
   assert.ok(p50 >= QUEUE.hitSeconds && p50 < 2 * QUEUE.hitSeconds, String(p50))
   assert.ok(p99 > 3 * QUEUE.hitSeconds && p99 < 6 * QUEUE.hitSeconds, String(p99))
 })
 
-test('a process that has to ask Redis waits for the round trip', () => {
+test('a request that misses the cache waits for the round trip to Redis', () => {
   const { p50 } = answerTimes({ ...QUEUE, requests: 200, misses: 1 }, createRandom(1))
   near(p50, QUEUE.missSeconds + QUEUE.wayAndBack + QUEUE.redisSeconds, 0.1)
 })
@@ -58,13 +58,13 @@ test('the same seed gives the same installation', () => {
   assert.deepEqual(plan(demand, 'any process, one Redis', COSTS), plan(demand, 'any process, one Redis', COSTS))
 })
 
-test('no process is planned to be busier than wanted, and one fewer would be', () => {
+test('the plan keeps every process within the load limit, with no more processes than needed', () => {
   const { processes, processBusy } = size({ sessions: 1e6, requests: 50_000 }, 'the same process, one Redis', COSTS)
   assert.ok(processBusy <= ASSUMED.mostBusy)
   assert.ok((processBusy * processes) / (processes - 1) > ASSUMED.mostBusy * 0.95, `${processes} at ${processBusy}`)
 })
 
-test('the same process for the same user spares Redis, and a cluster asks it each time', () => {
+test('routing a user to the same process reduces the load on Redis, and with Redis Cluster no request hits the cache', () => {
   const demand = { sessions: 1e7, requests: 100_000 }
   const any = size(demand, 'any process, one Redis', COSTS)
   const same = size(demand, 'the same process, one Redis', COSTS)
@@ -75,6 +75,6 @@ test('the same process for the same user spares Redis, and a cluster asks it eac
   assert.ok(cluster.redisBusy <= ASSUMED.mostBusy)
 })
 
-test('a cost that was not measured is named', () => {
+test('costs that were not measured are reported as an error', () => {
   assert.throws(() => readCosts({}), /has not been measured/)
 })

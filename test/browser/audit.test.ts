@@ -18,7 +18,7 @@ before(async () => {
 
 after(() => browser?.close())
 
-test('a new event appears at the top and is announced, and the keyboard leads to everything about its request', async t => {
+test('a new audit event appears at the top and is announced, and the keyboard opens its details and its request', async t => {
   const { page, problems } = await openPage(t, browser)
   await page.goto(menshen.url)
   await page.getByRole('button', { name: '统一身份认证登录' }).click()
@@ -70,7 +70,7 @@ test('a new event appears at the top and is announced, and the keyboard leads to
   assert.deepEqual(problems, [])
 })
 
-test('times of a link in another time zone are shown in the reader’s own, and mean the same when they are sent again', async t => {
+test('times in a link from another time zone are shown in local time and keep their meaning when submitted again', async t => {
   const { page } = await openPage(t, browser, { timezoneId: 'Asia/Shanghai' })
   await page.goto(`${menshen.url}/_menshen/console/audit?since=2026-03-01T08:00&zone=0`)
   await page.getByRole('button', { name: '统一身份认证登录' }).click()

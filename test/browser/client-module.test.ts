@@ -30,7 +30,7 @@ before(async () => {
 
 after(() => browser?.close())
 
-test('signIn brings the visitor back to the page, me says who it is, signOut ends it', async t => {
+test('signIn returns the visitor to the page, me returns the user, and signOut ends the session', async t => {
   const { page, url, answers } = await open(t)
   assert.equal(await page.evaluate('client.me()'), undefined)
   await page.evaluate('client.signIn()')
@@ -52,7 +52,7 @@ test('signIn brings the visitor back to the page, me says who it is, signOut end
   await assert.rejects(page.evaluate('client.me()'), /answered 503/)
 })
 
-test('listeners are told once of an end and of a new session; without listeners no one asks', async t => {
+test('menshen/browser calls listeners once for an ended and a resumed session, and sends no requests without listeners', async t => {
   const { page, url, asked } = await open(t)
   await signInAt(page, url)
   // To sign in asks once, where the login page is.
@@ -84,7 +84,7 @@ test('listeners are told once of an end and of a new session; without listeners 
   assert.equal(asked(), before + 1)
 })
 
-test('it can be imported where there is no window, and its types are those of the server', () => {
+test('menshen/browser can be imported without a window, and its types match those of the server', () => {
   assert.equal(typeof window, 'undefined')
   assert.deepEqual(Object.keys(client).sort(), [
     'me',

@@ -24,7 +24,7 @@ before(async () => {
 after(() => browser?.close())
 
 for (const locale of ['zh-CN', 'en'])
-  test(`axe-core finds nothing in the console in ${locale} on a desk and on a phone, by day or by night`, async t => {
+  test(`axe-core finds no fault in the console in ${locale}, on a desktop and a phone, in light and dark mode`, async t => {
     const { page, problems } = await openAsDeveloper(t, browser, shared, { ...DESK, locale, reducedMotion: 'reduce' })
     const found: string[] = []
     for (const [name, path] of Object.entries(shared.paths)) {

@@ -20,7 +20,7 @@ before(async () => {
 
 after(() => browser?.close())
 
-test('enlarged four times, and in the colours of the user, no page of the console scrolls sideways or hides a button', async t => {
+test('at 400 % zoom with forced colours, no page of the console scrolls sideways, cuts off a button or animates', async t => {
   for (const locale of ['zh-CN', 'en']) {
     const viewport = { width: 320, height: 256 }
     const { page } = await openAsDeveloper(t, browser, shared, {
@@ -40,7 +40,7 @@ test('enlarged four times, and in the colours of the user, no page of the consol
   }
 })
 
-test('no table of the console breaks a word in the middle, on a desk or on a phone', async t => {
+test('no table of the console breaks a word in the middle, on a desktop or on a phone', async t => {
   for (const options of [DESK, { viewport: { width: 1024, height: 800 } }, PHONE])
     for (const locale of ['zh-CN', 'en']) {
       const { page } = await openAsDeveloper(t, browser, shared, { ...options, locale })
@@ -51,7 +51,7 @@ test('no table of the console breaks a word in the middle, on a desk or on a pho
     }
 })
 
-test('legends are beside their plots, in the words of the page', async t => {
+test('plot legends are beside their plots and in the language of the page', async t => {
   for (const [locale, words] of [
     ['zh-CN', ['身份认证平台（中位数）', '存储（99 分位）', '失败：换取令牌失败']],
     ['en', ['Provider, median', 'Store, 99th percentile', 'Failed: the token exchange failed']],
@@ -70,7 +70,7 @@ test('legends are beside their plots, in the words of the page', async t => {
   }
 })
 
-test('the banner and the figures with their trends are in sight before anything is scrolled', async t => {
+test('the banner and the figures with their trends are visible without scrolling', async t => {
   for (const options of [DESK, PHONE]) {
     const { page } = await openAsDeveloper(t, browser, shared, { ...options, locale: 'en' })
     await page.goto(shared.scene.url + CONSOLE)
@@ -81,7 +81,7 @@ test('the banner and the figures with their trends are in sight before anything 
   }
 })
 
-test('advice that was dismissed stays away in this browser, until it says something else', async t => {
+test('dismissed advice stays hidden in this browser until its content changes', async t => {
   const { page } = await openAsDeveloper(t, browser, shared, { ...DESK, locale: 'en' })
   const advice = page.locator('#advice details')
   await page.goto(shared.scene.url + CONSOLE)
@@ -109,7 +109,7 @@ test('advice that was dismissed stays away in this browser, until it says someth
   assert.ok(await advice.isVisible())
 })
 
-test('a filter hides rows as one types, and parts of the page without a row', async t => {
+test('typing in a filter hides rows that do not match and sections without a matching row', async t => {
   const { page, problems } = await openAsDeveloper(t, browser, shared, { ...DESK, locale: 'en' })
   await page.goto(`${shared.scene.url}${CONSOLE}/settings`)
   const rows = page.locator('tbody tr:visible')
@@ -131,7 +131,7 @@ test('a filter hides rows as one types, and parts of the page without a row', as
 })
 
 for (const javaScriptEnabled of [true, false])
-  test(`several sessions are chosen and ended, ${javaScriptEnabled ? 'with' : 'without'} scripts`, async t => {
+  test(`several sessions are selected and ended at once, ${javaScriptEnabled ? 'with' : 'without'} scripts`, async t => {
     const opened = await openConsole(t)
     const { page, problems } = await openAsDeveloper(t, browser, opened, { ...DESK, locale: 'en', javaScriptEnabled })
     await page.goto(`${opened.scene.url}${CONSOLE}/sessions`)
@@ -153,7 +153,7 @@ for (const javaScriptEnabled of [true, false])
     assert.deepEqual(problems, [])
   })
 
-test('without scripts the drawer of an event opens and closes, and filters and ranges work', async t => {
+test('without scripts, the event drawer opens and closes, and filters and time ranges work', async t => {
   const { page } = await openAsDeveloper(t, browser, shared, { ...DESK, locale: 'en', javaScriptEnabled: false })
   await page.goto(`${shared.scene.url}${CONSOLE}/audit`)
   await page.getByRole('link', { name: 'Last 15 minutes' }).click()

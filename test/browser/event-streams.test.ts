@@ -21,7 +21,7 @@ const PAGE = `<title>waiting</title><script>
 new EventSource('/events').onmessage = ({ data }) => { document.title = data }
 </script>`
 
-test('seven tabs with an event stream each, and a page besides, work over https', async t => {
+test('seven tabs with an event stream each, and another page, work over HTTPS with HTTP/2', async t => {
   const folder = tempFolder(t)
   const { certFile, keyFile } = makeCertificate(folder, 'own', makeAuthority(folder))
   let open = 0

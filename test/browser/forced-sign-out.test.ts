@@ -65,7 +65,7 @@ for (const host of ['localhost', 'app.test']) {
     return { origin, page, lives }
   }
 
-  test(`inside the application at ${host}, no image, frame, script or fetch signs out`, async t => {
+  test(`no image, frame, script or fetch in an application at ${host} signs the user out`, async t => {
     const { origin, page, lives } = await openApplication(t)
     for (const path of Object.keys(TRICKS)) {
       await openAndWait(page, origin + path)
@@ -84,7 +84,7 @@ for (const host of ['localhost', 'app.test']) {
     }
   })
 
-  test(`the user of ${host} signs out by a link, after a question where it is needed, and reads that it is done`, async t => {
+  test(`a link at ${host} signs the user out, after a question where one is needed, and the login page confirms it once`, async t => {
     const { origin, page, lives } = await openApplication(t)
     await page.goto(`${origin}/page`)
     await page.getByRole('link', { name: '退出' }).click()

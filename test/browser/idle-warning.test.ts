@@ -25,7 +25,7 @@ for (const [locale, title, stay, reason] of [
   ['en', 'Are you still there?', 'Stay signed in', 'You were signed out because you were inactive.'],
   ['zh-CN', '您还在吗？', '继续使用', '由于长时间没有操作，您已自动退出登录。'],
 ] as const)
-  test(`in ${locale} the warning comes to every tab, goes away in all when one stays, and the login page says why`, async t => {
+  test(`in ${locale} the idle warning appears in every tab, one click closes it in all, and the login page explains the sign-out`, async t => {
     const scene = await setUp(t, {
       env: { SESSION_IDLE_MINUTES: '20', PAGE_LANGUAGE: 'auto' },
       provider: { expiresIn: 360_000 },
@@ -74,7 +74,7 @@ for (const [locale, title, stay, reason] of [
     await other.getByText(reason).waitFor()
   })
 
-test('the warning has the colour of the organisation', async t => {
+test('the main button of the idle warning has the colour of ACCENT_COLOR', async t => {
   const scene = await setUp(t, {
     env: { SESSION_IDLE_MINUTES: '20', ACCENT_COLOR: '#0a7d4f' },
     provider: { expiresIn: 360_000 },

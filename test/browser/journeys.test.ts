@@ -32,7 +32,7 @@ after(async () => {
   await menshen?.stop()
 })
 
-test('from nothing to the home page in three clicks at most', async t => {
+test('a visitor reaches the home page in at most three clicks', async t => {
   const { page } = await visitor(t)
   let clicks = 0
   const click = (name: string | RegExp) => {
@@ -50,14 +50,14 @@ test('from nothing to the home page in three clicks at most', async t => {
     await page.getByText(text, { exact: true }).waitFor()
 })
 
-test('a user without e-mail address signs in too', async t => {
+test('a user without an e-mail address can sign in', async t => {
   const { page } = await visitor(t)
   await signIn(page, 'wangwu')
   await page.getByRole('heading', { name: '王五，您好' }).waitFor()
   assert.equal(await page.getByText('邮箱').count(), 0)
 })
 
-test('the click stores the state in local storage and sends the five parameters to the provider, each once', async t => {
+test('the sign-in button stores the state in local storage and sends five parameters to the provider, each once', async t => {
   const { page } = await visitor(t)
   await page.goto(`${menshen.url}/login`)
   const url = await authorizationUrl(page)
@@ -90,7 +90,7 @@ test('states differ even if Math.random and the clock always return the same val
   assert.equal(states.size, 2)
 })
 
-test('a second click after coming back by the back button works', async t => {
+test('the sign-in button works again after the Back button', async t => {
   const { page } = await visitor(t)
   await page.goto(menshen.url)
   await authorizationUrl(page)
@@ -101,7 +101,7 @@ test('a second click after coming back by the back button works', async t => {
   await page.getByRole('heading', { name: '张三，您好' }).waitFor()
 })
 
-test('two impatient clicks sign in once', async t => {
+test('a double click on the sign-in button signs the user in', async t => {
   const { page } = await visitor(t)
   await page.goto(menshen.url)
   await page.getByRole('button', { name: SIGN_IN }).evaluate((button: HTMLElement) => {
@@ -112,7 +112,7 @@ test('two impatient clicks sign in once', async t => {
   await page.getByRole('heading', { name: '张三，您好' }).waitFor()
 })
 
-test('a deep link is found again with its query and its fragment, once', async t => {
+test('sign-in returns to a deep link with its query and fragment, and the next sign-in does not', async t => {
   const { page } = await visitor(t)
   const deep = `${menshen.url}/_menshen/console/sessions?username=%E4%B8%AD%20%2B%26&x=2#/tab/%E4%B8%89?x=1&y=%23`
   await page.goto(deep)
@@ -128,7 +128,7 @@ test('a deep link is found again with its query and its fragment, once', async t
   assert.equal(page.url(), `${menshen.url}/`)
 })
 
-test('a deep link under another name of this machine leads to the same page, and back to it after the sign-in', async t => {
+test('a deep link under another host name of this machine leads to BASE_URL, and sign-in returns to the same page there', async t => {
   const { page } = await visitor(t)
   const deep = '/_menshen/console/sessions?username=nobody#settings'
   await page.goto(menshen.url.replace('localhost', '127.0.0.1') + deep)
@@ -138,7 +138,7 @@ test('a deep link under another name of this machine leads to the same page, and
   assert.equal(page.url(), menshen.url + deep)
 })
 
-test('who declines reads why, and is taken to the deep link at the second try', async t => {
+test('a user who declines at the provider sees the reason, and the second attempt returns to the deep link', async t => {
   const { page } = await visitor(t)
   const deep = `${menshen.url}/_menshen/console/sessions?username=nobody#settings`
   await page.goto(deep)
@@ -154,7 +154,7 @@ test('who declines reads why, and is taken to the deep link at the second try', 
   assert.equal(page.url(), deep)
 })
 
-test('the fragment of a link that was given up does not stick to the next one', async t => {
+test('the fragment of an abandoned deep link is not added to the next one', async t => {
   const { page } = await visitor(t)
   await page.goto(`${menshen.url}/first#old`)
   await page.goto(`${menshen.url}/second`)
@@ -163,7 +163,7 @@ test('the fragment of a link that was given up does not stick to the next one', 
   assert.equal(page.url(), `${menshen.url}/second`)
 })
 
-test('the button signs out, here and in every other tab', async t => {
+test('the sign-out button signs out all tabs and removes the session cookie', async t => {
   const { page } = await visitor(t)
   await signIn(page, 'zhangsan')
   const tab = await page.context().newPage()
@@ -179,7 +179,7 @@ test('the button signs out, here and in every other tab', async t => {
   assert.ok(!names.includes('menshen_session'), names.join())
 })
 
-test('who signed out in another tab is at the login page after a reload of the first', async t => {
+test('after a sign-out in another tab, a reload leads to the login page', async t => {
   const { page } = await visitor(t)
   await signIn(page, 'lisi')
   const other = await page.context().newPage()
@@ -190,7 +190,7 @@ test('who signed out in another tab is at the login page after a reload of the f
   await page.getByRole('button', { name: SIGN_IN }).waitFor()
 })
 
-test('after a sign-out the back button shows nothing of what the browser had kept', async t => {
+test('after a sign-out, the Back button shows no page from the browser’s cache', async t => {
   let served = 0
   const answer: RequestListener = (_, response) => {
     served += 1
@@ -215,7 +215,7 @@ test('after a sign-out the back button shows nothing of what the browser had kep
   assert.doesNotMatch(await page.content(), /kept/)
 })
 
-test('who is signed in already is told so on the login page, and goes on from there', async t => {
+test('the login page shows the signed-in user, who can continue or sign in as another user', async t => {
   const { page } = await visitor(t)
   await signIn(page, 'zhangsan')
   await page.goto(`${menshen.url}/login`)
@@ -228,7 +228,7 @@ test('who is signed in already is told so on the login page, and goes on from th
   await page.getByRole('heading', { name: '王五，您好' }).waitFor()
 })
 
-test('a developer sees the other session in the console, ends it, and its user is at the login page', async t => {
+test('a developer ends the session of another user in the console, and that user returns to the login page', async t => {
   const { page: developer } = await visitor(t)
   const { page: user } = await visitor(t)
   await signIn(user, 'lisi')
@@ -270,7 +270,7 @@ test('a developer sees the other session in the console, ends it, and its user i
   await developer.getByRole('button', { name: SIGN_IN }).waitFor()
 })
 
-test('a user ends another device of theirs from a phone, and stays signed in', async t => {
+test('a user signs out another device from a phone and stays signed in', async t => {
   const { page: desk } = await visitor(t)
   const { page: phone } = await visitor(t, { isMobile: true, hasTouch: true, viewport: { width: 390, height: 720 } })
   await signIn(desk, 'wangwu')
@@ -290,7 +290,7 @@ test('a user ends another device of theirs from a phone, and stays signed in', a
   await phone.getByRole('heading', { name: '我的设备' }).waitFor()
 })
 
-test('a common user sees no way to the console, and is refused there', async t => {
+test('a common user sees no link to the console and gets 403 there', async t => {
   const { page } = await visitor(t)
   await signIn(page, 'zhangsan')
   assert.equal(await page.getByRole('link', { name: '控制台' }).count(), 0)
@@ -301,7 +301,7 @@ test('a common user sees no way to the console, and is refused there', async t =
   await page.getByRole('heading', { name: '张三，您好' }).waitFor()
 })
 
-test('without scripts the whole journey works: deep link, refusal, home, console, sign-out', async t => {
+test('the whole journey works without scripts: deep link, declined sign-in, home, console and sign-out', async t => {
   const { page } = await visitor(t, { javaScriptEnabled: false })
   await page.goto(`${menshen.url}/reports?year=2026`)
   assert.deepEqual([...(await authorizationUrl(page)).searchParams.keys()].sort(), AUTHORIZATION_PARAMETERS)
@@ -321,7 +321,7 @@ test('without scripts the whole journey works: deep link, refusal, home, console
   assert.equal(page.url(), `${menshen.url}/login`)
 })
 
-test('with a bound state and PKCE the journey is the same, with scripts and without', async t => {
+test('with a bound state and PKCE, sign-in returns to the requested page, with and without scripts', async t => {
   const env = { STATE_CHECK: 'bound', PKCE: 'S256' }
   const own = await openGateway(t, env, { devProvider: true, hasRunningClock: true })
   for (const javaScriptEnabled of [true, false]) {
@@ -340,7 +340,7 @@ test('with a bound state and PKCE the journey is the same, with scripts and with
   }
 })
 
-test('a page that is switched off from storage signs in all the same', async t => {
+test('sign-in works if the browser blocks local storage', async t => {
   const { page } = await visitor(t)
   await page.addInitScript(() => {
     Object.defineProperty(window, 'localStorage', {

@@ -110,19 +110,19 @@ async function openContext(
 }
 
 for (const lang of LANGUAGES)
-  test(`axe finds nothing on any page in ${lang}, by day and by night, on a phone and on a desk`, async () => {
+  test(`axe-core finds no fault on any page in ${lang}, in light and dark mode, on a phone and a desktop`, async () => {
     assert.deepEqual((await seenIn(lang)).faults, [])
   })
 
-test('at 400 % zoom nothing has to be scrolled sideways', async () => {
+test('at 400 % zoom, no page scrolls sideways', async () => {
   for (const lang of LANGUAGES) assert.deepEqual((await seenIn(lang)).tooWide, [])
 })
 
-test('in the user’s own colours buttons have edges, and signs are drawn', async () => {
+test('with forced colours, buttons have borders and the icons of notices are visible', async () => {
   for (const lang of LANGUAGES) assert.deepEqual((await seenIn(lang)).inForcedColours, [])
 })
 
-test('with less motion nothing moves', async t => {
+test('with reduced motion, the login page has no animations or transitions', async t => {
   const page = await (await openContext(t, 'en', { reducedMotion: 'reduce' })).newPage()
   await page.goto(`${several.url}/login`)
   const moving = await page.evaluate(() =>
@@ -136,7 +136,7 @@ test('with less motion nothing moves', async t => {
   assert.deepEqual(moving, [])
 })
 
-test('the question before an end opens by keyboard, closes by Escape with the focus back, and by a click elsewhere', async t => {
+test('the question before a sign-out of devices opens by keyboard, and closes by Escape, restoring the focus, or by a click', async t => {
   const page = await (await openContext(t, 'en', {}, true)).newPage()
   await page.goto(`${scene.url}/_menshen/account`)
   const opener = page.locator('summary', { hasText: 'Sign out all other devices' })
@@ -154,7 +154,7 @@ test('the question before an end opens by keyboard, closes by Escape with the fo
   await question.waitFor({ state: 'hidden' })
 })
 
-test('an unavailable application is asked again after a countdown; a click stops it, and so does the last try', async t => {
+test('the page for an unavailable application retries after a countdown, until a click or the fifth retry stops it', async t => {
   const context = await openContext(t, 'en', {}, true)
   const page = await context.newPage()
   await page.clock.install({ time: Date.now() })
@@ -189,7 +189,7 @@ test('an unavailable application is asked again after a countdown; a click stops
   await page.getByText('Automatic retries are stopped.').waitFor()
 })
 
-test('the details of an error are copied by a click, without the query of the address', async t => {
+test('a click copies the details of an error, without the query of the address', async t => {
   const { page, problems } = await openPage(t, browser, { permissions: ['clipboard-read', 'clipboard-write'] })
   await page.goto(`${scene.url}/login?error=access_denied&secret=1`)
   const reference = await page.locator('.reference code').innerText()

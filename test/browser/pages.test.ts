@@ -111,7 +111,7 @@ async function ownLook() {
   return { env: { LOGO_FILE, ACCENT_COLOR: '#ffd400' }, config }
 }
 
-test('a phone shows each page without scrolling sideways, with buttons that a thumb can hit', async () => {
+test('on a phone, no page scrolls sideways, and every button is at least 44 px high', async () => {
   const found: string[] = []
   const visit = createVisits({ ...PHONE, viewport: { width: 390, height: 720 } })
   for (const stop of STOPS) {
@@ -127,12 +127,12 @@ test('a phone shows each page without scrolling sideways, with buttons that a th
   assert.deepEqual(found, [])
 })
 
-test('every button of every page can be seen whole, on a phone, a tablet and a desk', async () => {
+test('no button or link of any page is cut off, on a phone, a tablet or a desktop', async () => {
   const found = (await seenOnDesk()).filter(({ stop }) => ours.includes(stop)).flatMap(({ cut }) => cut)
   assert.deepEqual(found, [])
 })
 
-test('text stands out from its background by day and by night, and the night is dark', async () => {
+test('text has enough contrast in light and dark mode, and the background of dark mode is dark', async () => {
   const found: string[] = []
   for (const { stop, light, dark } of await seenOnDesk()) {
     for (const [colorScheme, { texts }] of Object.entries({ light, dark })) {
@@ -145,7 +145,7 @@ test('text stands out from its background by day and by night, and the night is 
   assert.deepEqual(found, [])
 })
 
-test('the edges of fields, tags and quiet buttons can be seen, by day and by night', async () => {
+test('the borders of fields, tags and quiet buttons have enough contrast in light and dark mode', async () => {
   const found: string[] = []
   const seen = (await seenOnDesk()).filter(({ stop }) => ours.includes(stop))
   for (const { stop, light, dark } of seen)
@@ -157,7 +157,7 @@ test('the edges of fields, tags and quiet buttons can be seen, by day and by nig
   assert.ok(seen.some(({ light }) => light.edges.some(({ text }) => text.includes('INPUT'))))
 })
 
-test('the measure of contrast is that of WCAG', async t => {
+test('contrast is measured as WCAG defines it', async t => {
   const { page } = await openPage(t, browser)
   await page.setContent(`<body style="background:#fff;color:#000">one<p style="color:#777">two
     <b style="background:#000;color:#fff;opacity:.5">three</b><i style="background:rgb(0 0 0 / 40%);color:#fff">four</i>`)
@@ -167,7 +167,7 @@ test('the measure of contrast is that of WCAG', async t => {
   assert.deepEqual(ratios, { one: 21, two: 4.48, three: 3.98, four: 2.85 })
 })
 
-test('by keyboard alone: the focus can be seen wherever it goes, and Enter signs in', async t => {
+test('a user can sign in, use the console and sign out by keyboard alone, with a visible focus', async t => {
   const { page } = await openPage(t, browser)
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme })
@@ -195,7 +195,7 @@ test('by keyboard alone: the focus can be seen wherever it goes, and Enter signs
   }
 })
 
-test('a menu of the console closes by Escape, with the focus back, and by a click elsewhere', async () => {
+test('a menu of the console closes by Escape, which restores the focus, and by a click elsewhere', async () => {
   const page = await createVisits()({ name: '', who: 'developer', url: () => `${usual.url}/_menshen/console/sessions` })
   const menu = page.locator('details.menu').first()
   const opener = menu.locator('summary')
@@ -214,7 +214,7 @@ test('a menu of the console closes by Escape, with the focus back, and by a clic
   await isOpen(false)
 })
 
-test('by ear: every page has one heading, one main part, a title, a language, and a name for all that can be used', async () => {
+test('for screen readers, every page has one h1, one main element, a title, a language and a name for every control', async () => {
   const titles = new Map<string, string>()
   for (const { stop, outline, mains, headings } of await seenOnDesk()) {
     const { faults, language, heading, title } = outline
@@ -230,19 +230,19 @@ test('by ear: every page has one heading, one main part, a title, a language, an
   assert.equal(new Set(different).size, different.length)
 })
 
-test('axe-core finds nothing on any page, by day or by night', async () => {
+test('axe-core finds no fault on any page, in light or dark mode', async () => {
   const found = (await seenOnDesk()).filter(({ stop }) => ours.includes(stop)).flatMap(({ faults }) => faults)
   assert.deepEqual(found, [])
 })
 
-test('an error is an alert, and only an error is one', async () => {
+test('errors have the alert role, and no other text of a page has it', async () => {
   const texts = (await seenOnDesk()).filter(({ stop, alerts }) => ours.includes(stop) && alerts.length > 0)
   const alerts = new Map(texts.map(({ stop, alerts }) => [stop.name, alerts.join('\n')]))
   assert.deepEqual([...alerts.keys()], ['error', 'unknown error', 'settings missing'])
   assert.match(alerts.get('unknown error') ?? '', /\bW{40}…/)
 })
 
-test('what is set in a fixed width has letters of a font for them, also on a Chinese page', async t => {
+test('monospaced text on a Chinese page does not use a CJK font', async t => {
   const { page } = await openPage(t, browser)
   await page.goto(`${usual.url}/login?error=unheard_of`)
   const devtools = await page.context().newCDPSession(page)
@@ -255,7 +255,7 @@ test('what is set in a fixed width has letters of a font for them, also on a Chi
   for (const { familyName } of fonts) assert.doesNotMatch(familyName, /CJK/)
 })
 
-test('without scripts the details of an error can be selected, and there is no button to copy them', async t => {
+test('without scripts, an error page shows its reference and no button to copy it', async t => {
   const { page: plain } = await openPage(t, browser, { javaScriptEnabled: false })
   await plain.goto(`${usual.url}/_menshen/nowhere`)
   await plain.locator('.reference code').waitFor()
@@ -283,7 +283,7 @@ for (const javaScriptEnabled of [true, false])
     assert.deepEqual(problems, [])
   })
 
-test('the first page of a developer says what comes next, with the lines that the docs have; others see no such steps', async () => {
+test('the home page shows developers the next steps with the lines of the docs, and shows other users no steps', async () => {
   const docs = await readFile(new URL('../../docs/first-steps.md', import.meta.url), 'utf8')
   const visit = createVisits()
   const home = (who: Who) => visit({ name: 'home', who, url: () => `${usual.url}/` })
@@ -306,7 +306,7 @@ test('the first page of a developer says what comes next, with the lines that th
   )
 })
 
-test('an unknown error code is text, whatever it looks like', async t => {
+test('an unknown error code is shown as text, even if it contains HTML', async t => {
   const { page, problems } = await openPage(t, browser)
   for (const code of [`"><img src=x onerror=alert(1)>`, `<script>alert(2)</script>&amp;'`]) {
     await page.goto(`${usual.url}/login?${new URLSearchParams({ error: `${code}\u202e` })}`)
@@ -317,7 +317,7 @@ test('an unknown error code is text, whatever it looks like', async t => {
   assert.deepEqual(problems, [])
 })
 
-test('with settings missing the page names them, and its button cannot be used', async t => {
+test('with settings missing, the login page names them and its button is disabled', async t => {
   const { page } = await openPage(t, browser)
   await page.goto(`${incomplete.url}/login`)
   assert.deepEqual(await page.getByRole('listitem').allInnerTexts(), ['CLIENT_ID', 'CLIENT_SECRET'])

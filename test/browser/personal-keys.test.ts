@@ -16,7 +16,7 @@ after(() => browser?.close())
 
 const config: Config = { rules: [{ path: '/', roles: ['*'], keys: 'personal' }] }
 
-test('a user creates a key after a fresh sign-in, signs in again for the next, and a script of the application gets none', async t => {
+test('creating a personal key needs a recent sign-in, which keeps the form, and scripts of the application cannot create one', async t => {
   const { provider, ...gateway } = await setUpOidc(t, {
     config,
     now: Date.now(),

@@ -114,7 +114,7 @@ test('one click opens an application at any host, without a second sign-in, and 
   assert.deepEqual(problems, [])
 })
 
-test('by keyboard alone: / goes to the filter, Escape clears it, Enter opens the only match, and it is said how many there are', async t => {
+test('by keyboard, Ctrl+K focuses the filter, Escape clears it, Enter opens the only match, and the number of matches is shown', async t => {
   const { open, origin, port } = await openPortal(t, 12)
   const { page, problems } = await open({ lang: 'en' })
   const status = page.getByRole('status')
@@ -151,7 +151,7 @@ test('by keyboard alone: / goes to the filter, Escape clears it, Enter opens the
   assert.deepEqual(problems, [])
 })
 
-test('while Chinese is being typed in, nothing is filtered until the characters are there', async t => {
+test('while Chinese is composed with an input method, nothing is filtered until the characters are entered', async t => {
   const { open, origin } = await openPortal(t, 12)
   const { page } = await open()
   const shown = () => page.locator('.applications > li:visible').count()
@@ -166,7 +166,7 @@ test('while Chinese is being typed in, nothing is filtered until the characters 
   assert.equal(page.url(), `${origin}/`)
 })
 
-test('Tab reaches everything once, in the order of the page, each with a focus that can be seen', async t => {
+test('Tab reaches every control of the portal once, in page order, with a visible focus', async t => {
   const { open } = await openPortal(t, 10)
   const { page } = await open({ user: { username: 'admin', nickname: '管理员' } })
   const names: string[] = []
@@ -190,7 +190,7 @@ test('Tab reaches everything once, in the order of the page, each with a focus t
   assert.equal(await page.evaluate(() => document.activeElement?.id), 'content', 'the first Tab skips to the content')
 })
 
-test('axe-core finds nothing in any language, by day or by night, on a phone or a desk; and nothing scrolls sideways', async t => {
+test('axe-core finds no fault in the portal in any language, colour scheme or screen size, and nothing scrolls sideways', async t => {
   const findFaults = await createAxe()
   const found: string[] = []
   for (const count of [0, 1, 12]) {
@@ -218,7 +218,7 @@ test('axe-core finds nothing in any language, by day or by night, on a phone or 
   assert.deepEqual(found, [])
 })
 
-test('with forced colours every tile keeps its border and its letter; with less motion nothing moves', async t => {
+test('with forced colours every tile keeps its border and its letter, and with reduced motion tiles do not move', async t => {
   const { open } = await openPortal(t, 10)
   const { page } = await open({ forcedColors: 'active' })
   const borders = await page
@@ -239,7 +239,7 @@ test('with forced colours every tile keeps its border and its letter; with less 
   assert.deepEqual(moved, ['none', '0s'])
 })
 
-test('without scripts the page is whole, and Enter filters', async t => {
+test('without scripts, the portal shows all applications, and Enter filters them', async t => {
   const { open, origin } = await openPortal(t, 12)
   const { page, problems } = await open({ javaScriptEnabled: false })
   assert.equal(await page.locator('.applications > li:visible').count(), 12)

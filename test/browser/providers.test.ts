@@ -30,7 +30,7 @@ after(async () => {
   await provider?.close()
 })
 
-test('a user clicks through the provider to the page that was wanted, and out again', async t => {
+test('a user signs in at a real provider, returns to the requested page, and signs out again', async t => {
   const { page, problems } = await visitor(t)
   const deep = `${menshen.url}/_menshen/account?x=%E4%B8%AD%20%2B#devices`
   await page.goto(deep)
@@ -53,7 +53,7 @@ test('a user clicks through the provider to the page that was wanted, and out ag
   assert.deepEqual(provider.failures, [])
 })
 
-test('who changes their mind at the provider is told so, and can try again', async t => {
+test('a user who cancels at the provider returns to the login page with access_denied and can try again', async t => {
   const { page } = await visitor(t)
   await page.goto(menshen.url)
   await page.getByRole('button', { name: SIGN_IN }).click()
@@ -62,7 +62,7 @@ test('who changes their mind at the provider is told so, and can try again', asy
   await page.getByRole('button', { name: SIGN_IN }).waitFor()
 })
 
-test('each button signs in through its own provider, with and without scripts, on a phone and by night', async t => {
+test('each login button signs in through its own provider, with and without scripts, on a phone in dark mode', async t => {
   const [staff, partners] = [await startOidcServer(t), await startOidcServer(t)]
   const providers = {
     staff: { ...staff.config, name: '企业账号' },

@@ -61,7 +61,7 @@ after(async () => {
   application.close()
 })
 
-test('a session that ended elsewhere: the dialog comes, the form stays, a sign-in in a new tab closes the dialog', async t => {
+test('after a sign-out elsewhere a dialog appears, the form keeps its text, and a sign-in in a new tab closes the dialog', async t => {
   const { page, me } = await openForm(t)
   await page.getByLabel('内容').fill(TYPED)
   await signOutElsewhere(page)
@@ -88,7 +88,7 @@ test('a session that ended elsewhere: the dialog comes, the form stays, a sign-i
   assert.ok(me() < 10, `it asked ${me()} times`)
 })
 
-test('the dialog has a heading and a name, looks like our pages, and closes by Escape and by a click outside, with the focus back', async t => {
+test('the session-ended dialog has a name, a heading and our colours, closes by Escape or an outside click, and returns focus', async t => {
   const { page } = await openForm(t)
   await page.getByLabel('内容').focus()
   await signOutElsewhere(page)
@@ -117,7 +117,7 @@ test('the dialog has a heading and a name, looks like our pages, and closes by E
   assert.equal(await hasFocus(), 'TEXTAREA')
 })
 
-test('a session that was ended from the console, on a page that says so itself: one event, no dialog', async t => {
+test('a page that handles menshen:ended gets one event and no dialog when its session is ended in the console', async t => {
   const { page } = await openForm(t, { user: { username: 'lisi' } }, '/form?quiet')
   const admin = createClient(menshen.url)
   await signIn(admin, provider, { username: 'admin' })
@@ -135,7 +135,7 @@ test('a session that was ended from the console, on a page that says so itself: 
   assert.equal(await page.getByRole('dialog').count(), 0)
 })
 
-test('a session that cannot be refreshed: the page is warned when a minute is left', async t => {
+test('a page gets menshen:ending one minute before a session that cannot be refreshed ends', async t => {
   const { page } = await openForm(t, { refreshTokens: false, expiresIn: 64 })
   assert.deepEqual(await told(page), [])
   await page.waitForFunction('told.length > 0')
@@ -143,19 +143,19 @@ test('a session that cannot be refreshed: the page is warned when a minute is le
   assert.equal(await page.getByRole('dialog').count(), 0)
 })
 
-test('its end is noticed on a page that no one touches', async t => {
+test('the end of a session is noticed on a page without user activity', async t => {
   const { page } = await openForm(t, { refreshTokens: false, expiresIn: 4 })
   await page.getByRole('dialog').waitFor()
   assert.deepEqual(await told(page), ['menshen:ending', 'menshen:ended'])
 })
 
-test('with sessionScript a page that does not know Menshen notices the end, under a policy with a nonce too', async t => {
+test('sessionScript shows the dialog on a page without the script, even under a Content-Security-Policy with a nonce', async t => {
   const { page } = await openForm(t, { refreshTokens: false, expiresIn: 4 }, '/bare')
   await page.getByRole('dialog').waitFor()
   assert.equal(await page.getByText('report').isVisible(), true)
 })
 
-test('a session that can be refreshed goes on under an open page', async t => {
+test('a session that can be refreshed continues on an open page without any event', async t => {
   const { page, me } = await openForm(t, { expiresIn: 63 })
   const asked = me()
   await page.waitForResponse(`**${ME}`)
@@ -163,7 +163,7 @@ test('a session that can be refreshed goes on under an open page', async t => {
   assert.deepEqual(await told(page), [])
 })
 
-test('a clock of the browser that is a day off changes nothing', async t => {
+test('a browser clock that is a day off causes no events and no extra requests', async t => {
   const { page, me } = await openForm(t, {}, '/form', Date.now() + 86_400_000)
   // The script asks again after ten minutes at the latest.
   await page.clock.fastForward('09:30')
@@ -172,7 +172,7 @@ test('a clock of the browser that is a day off changes nothing', async t => {
   assert.equal(me(), 1)
 })
 
-test('a visitor of a public page has no session that could end', async t => {
+test('a visitor of a public page gets neither session events nor the dialog', async t => {
   const { page } = await openForm(t)
   await page.context().clearCookies()
   const asked = page.waitForResponse(`**${ME}`)

@@ -15,7 +15,7 @@ before(async () => {
 })
 after(() => browser?.close())
 
-test('who has signed in at one host opens another without a click, and a sign-out there ends both', async t => {
+test('a user who signed in at one host opens another without a click, and a sign-out there ends both sessions', async t => {
   const application = (name: string) =>
     startUpstream(t, (_request, response) => {
       response.setHeader('content-type', 'text/html')

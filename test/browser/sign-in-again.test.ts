@@ -33,7 +33,7 @@ async function signInAtProvider(page: Page): Promise<void> {
   await page.getByRole('button', { name: /continue/i }).click()
 }
 
-test('the Back button, a reload of the callback and a bookmark of the provider’s page end signed in, without an error', async t => {
+test('after a late sign-in, the Back button, a callback reload and a provider bookmark keep the user signed in without error', async t => {
   const { url, provider, passSeconds, events } = await setUpLive(t)
   const { page, problems } = await openPage(t, browser)
   const opened = watch(page)
@@ -76,7 +76,7 @@ const HTML = (_: unknown, response: { setHeader(name: string, value: string): vo
   response.end('<title>application</title>')
 }
 
-test('AUTO_SIGN_IN: five tabs at once pass through the provider, and each ends on its page with its fragment', async t => {
+test('AUTO_SIGN_IN: five tabs opened at once sign in through the provider, and each ends on its page with its fragment', async t => {
   const env = { AUTO_SIGN_IN: 'on', STATE_CHECK: 'bound' }
   const { url, provider } = await setUp(t, { env, answer: HTML })
   const { page, problems } = await openPage(t, browser)
@@ -92,7 +92,7 @@ test('AUTO_SIGN_IN: five tabs at once pass through the provider, and each ends o
   assert.deepEqual(problems, [])
 })
 
-test('AUTO_SIGN_IN: a provider that always fails leads to the login page, and the next visit too', async t => {
+test('AUTO_SIGN_IN: if the provider always fails, this visit and the next end on the login page after a single attempt', async t => {
   for (const endpoint of ['authorize', 'token', 'userinfo'] as const) {
     const scene = await setUp(t, { env: { AUTO_SIGN_IN: 'on', STATE_CHECK: 'bound' }, answer: HTML })
     const { url, provider } = scene
@@ -119,7 +119,7 @@ async function assertEndsOnLoginPage(t: TestContext, url: string, trips: number)
   assert.ok(asked.length <= trips, opened.join('\n'))
 }
 
-test('AUTO_SIGN_IN: a browser that refuses cookies ends on the login page, whatever checks the state', async t => {
+test('AUTO_SIGN_IN: a browser that refuses cookies ends on the login page, whatever STATE_CHECK is', async t => {
   for (const STATE_CHECK of ['bound', 'suffix']) {
     const { provider } = await setUp(t, { application: false })
     const BASE_URL = `http://localhost:${await freePort()}`

@@ -21,7 +21,7 @@ const config: Config = {
   ],
 }
 
-test('a page comes back by itself, a form is sent after a sign-in in a new tab, and a provider in vain makes no loop', async t => {
+test('step-up returns to the page, a form is sent after a sign-in in a new tab, and a provider that ignores it causes no loop', async t => {
   const sent: string[] = []
   const { provider, ...gateway } = await setUpOidc(t, {
     config,

@@ -14,7 +14,7 @@ before(async () => {
 })
 after(() => browser?.close())
 
-test('five tabs that are opened at once end on their five pages after one of them has signed in', async t => {
+test('five tabs opened at once each end on their own page after a sign-in in one of them', async t => {
   const upstream = await startUpstream(t, (_request, response) => {
     response.setHeader('content-type', 'text/html')
     response.end('<title>application</title>')

@@ -22,7 +22,7 @@ function assertChinese(text: string): void {
   }
 }
 
-test('with a Chinese locale every command explains itself in Chinese', () => {
+test('the zh-CN help is in Chinese for every command, and the English help contains no Chinese', () => {
   assertChinese(helpText('zh-CN'))
   assert.match(helpText('zh-CN'), /^命令：$/m)
   for (const name of COMMAND_NAMES) {
@@ -71,14 +71,14 @@ suite('commands with a Chinese locale', () => {
       assertChinese(ran.output)
     })
 
-  test('a process that a shell starts with a Chinese locale answers in Chinese', async () => {
+  test('a menshen process started with a Chinese locale prints Chinese', async () => {
     const { code, output } = await runMenshen(settings, { cwd: folder, args: ['sessions'] })
     assert.equal(code, 1, output)
     assert.match(output, /中没有存储/)
     assertChinese(output)
   })
 
-  test('--language en is stronger than a Chinese locale', async () => {
+  test('--language en overrides a Chinese locale', async () => {
     assert.doesNotMatch((await run(['check', '--language', 'en'], { PORT: 'abc' })).output, HAN)
   })
 })

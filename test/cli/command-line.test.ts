@@ -20,7 +20,7 @@ import { runMenshen } from '../kit/instance.ts'
 const PACKAGE = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 
 suite('help', () => {
-  test('help is asked for in every usual way', () => {
+  test('the command line recognizes a start, a command, and every common way to ask for help or the version', () => {
     const rows: [line: string, asked: CommandLine][] = [
       ['', { kind: 'start' }],
       ['--help', { kind: 'help' }],
@@ -41,7 +41,7 @@ suite('help', () => {
     for (const [line, asked] of rows) assert.deepEqual(readCommandLine(line.split(' ').filter(Boolean)), asked, line)
   })
 
-  test('help names every command, and of a command every option, example and exit code', () => {
+  test('help lists every command, and the help for a command lists every option, example and exit code', () => {
     for (const name of COMMAND_NAMES) {
       const { options, usage, examples }: CommandRow = COMMANDS[name]
       assert.match(helpText(), new RegExp(`^  ${name} +\\S`, 'm'))
@@ -53,7 +53,7 @@ suite('help', () => {
     }
   })
 
-  test('help goes to stdout and ends with 0, even where .env is broken; so does prints the version', async () => {
+  test('--help and -v print to stdout and exit with code 0, even with an invalid setting', async () => {
     const help = await runMenshen({ PORT: 'x' }, { args: ['rules', '--help'] })
     assert.deepEqual(help, { code: 0, signal: null, output: commandHelpText('rules').trimEnd(), errors: '' })
     const version = await runMenshen({ PORT: 'x' }, { args: ['-v'] })
@@ -61,8 +61,8 @@ suite('help', () => {
   })
 })
 
-suite('what is not understood', () => {
-  test('the answer to a command that is not understood names the nearest, or what there is', () => {
+suite('an invalid command line', () => {
+  test('the error for an unknown command or option suggests the closest one or lists the commands', () => {
     const rows: [line: string, says: RegExp][] = [
       ['rule', /^Unknown command "rule"; did you mean rules\? Without a command, Menshen starts\.$/],
       ['ruels check', /^Unknown command "ruels"; did you mean rules\?/],
@@ -91,7 +91,7 @@ suite('what is not understood', () => {
       )
   })
 
-  test('menshen doctor --show without --sign-in is not understood', async () => {
+  test('menshen doctor --show without --sign-in is a usage error that suggests adding --sign-in', async () => {
     const run = { environment: {}, now: Date.now, paint: (_colour: unknown, text: string) => text }
     await assert.rejects(runDoctorCommand(['--show'], run), {
       name: 'UsageError',
@@ -99,7 +99,7 @@ suite('what is not understood', () => {
     })
   })
 
-  test('an id that begins with a dash is a value, and an option after an option is a forgotten one', () => {
+  test('an id that begins with a dash is accepted as a value, but an option in place of a value is rejected', () => {
     for (const id of ['-a7RkUzQ_x', '--9-aB', '-'])
       for (const args of [
         ['end', '--session', id],
@@ -111,14 +111,14 @@ suite('what is not understood', () => {
       assert.throws(() => readCommandArguments(['--user', option], COMMANDS.sessions), /'--user' argument is ambiguous/)
   })
 
-  test('a command that is not understood goes to stderr and ends with 2', async () => {
+  test('the error for an unknown command goes to stderr, and the exit code is 2', async () => {
     const { code, output, errors } = await runMenshen({}, { args: ['doctr'] })
     assert.deepEqual({ code, errors }, { code: 2, errors: output })
     assert.match(output, /^Unknown command "doctr"; did you mean doctor\?.*$/)
   })
 })
 
-test('keys new prints a key and the row with its hash, and nothing that would do for a name but is none', async () => {
+test('keys new prints a new key and the row with its hash, and rejects invalid names and arguments', async () => {
   const text = newMachineKey('backup')
   const [key = ''] = /mk_[\w-]{43}/.exec(text) ?? []
   const row = `{ name: 'backup', keySha256: '${hash('sha256', key, 'hex')}' }`

@@ -33,14 +33,14 @@ suite('the compile cache', { concurrency: 2 }, () => {
     assert.deepEqual(filesIn(HOME), [])
   })
 
-  test('compiled code is never kept in the shared temporary folder, even where there is no other', async t => {
+  test('compiled code is never kept in the shared temporary folder, even if no other folder is available', async t => {
     const { TMPDIR } = folders(t)
     await runCommand({ HOME: '/nowhere/at/all', TMPDIR, XDG_CACHE_HOME: '' })
     await compile({ HOME: '/dev/null', TMPDIR, XDG_CACHE_HOME: '' })
     assert.deepEqual(filesIn(TMPDIR), [])
   })
 
-  test('compiled code is not kept in a folder that others may read or write', async t => {
+  test('compiled code is not kept in a folder that other accounts can read or write', async t => {
     const { HOME, TMPDIR } = folders(t)
     for (const mode of [0o770, 0o777, 0o755, 0o1777]) {
       const folder = prepared(HOME, 'menshen', mode)
@@ -49,7 +49,7 @@ suite('the compile cache', { concurrency: 2 }, () => {
     }
   })
 
-  test('compiled code is not kept where others may write to a parent folder', async t => {
+  test('compiled code is not kept if other accounts can write to a parent folder', async t => {
     const { HOME, TMPDIR } = folders(t)
     const folder = prepared(HOME, 'menshen', 0o700)
     chmodSync(join(HOME, '.cache'), 0o777)

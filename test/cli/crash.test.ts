@@ -23,8 +23,8 @@ const FEW_SECONDS_MS = 5000
 const PATIENCE_MS = 15_000
 const GONE: Exit = { code: null, signal: 'SIGKILL' }
 
-suite('after kill -9 and a new start', { concurrency: 2 }, () => {
-  test('kill -9 in the midst of sign-ins makes no answer untrue:', async t => {
+suite('after kill -9 and a restart', { concurrency: 2 }, () => {
+  test('kill -9 during sign-ins contradicts no response that users have received', async t => {
     const { provider, start, reopen, visitor } = await prepare(t)
     const menshen = await start()
     const [stayed, left, sentAway, developer] = [visitor(), visitor(), visitor(), visitor()]
@@ -56,29 +56,35 @@ suite('after kill -9 and a new start', { concurrency: 2 }, () => {
     assert.ok(answered.length >= BURST / 3, `only ${answered.length} were answered`)
     await reopen()
 
-    await t.test('after kill -9 a user who was told to be signed in is signed in', async () => {
+    await t.test('after kill -9, a user whose sign-in was confirmed is still signed in', async () => {
       assert.equal(await usernameOf(stayed), 'zhangsan')
     })
 
-    await t.test('after kill -9 a user who was told to be signed out is signed out, cookie or not', async () => {
-      assert.equal((await left.get('/_menshen/me', { headers: { cookie } })).status, 401)
-      assert.equal(await usernameOf(stayed), 'zhangsan')
-    })
+    await t.test(
+      'after kill -9, a signed-out user stays signed out, even if the request sends the old cookie',
+      async () => {
+        assert.equal((await left.get('/_menshen/me', { headers: { cookie } })).status, 401)
+        assert.equal(await usernameOf(stayed), 'zhangsan')
+      },
+    )
 
-    await t.test('after kill -9 a user whom a developer signed out stays signed out', async () => {
+    await t.test('after kill -9, a user whom a developer signed out is still signed out', async () => {
       assert.equal((await sentAway.get('/_menshen/me')).status, 401)
       assert.equal(await usernameOf(developer), 'admin')
     })
 
-    await t.test(`after kill -9 in the midst of ${BURST} sign-ins, each that was answered is signed in`, async () => {
-      for (const user of answered) assert.equal(await usernameOf(user), `user-${users.indexOf(user)}`)
-      // Nor is the store hurt: the others sign in now.
-      for (const user of users.filter(user => !answered.includes(user)))
-        assert.equal((await signIn(user, provider)).headers.location, '/')
-    })
+    await t.test(
+      `after kill -9 during ${BURST} sign-ins, every confirmed sign-in is still valid, and the other users can sign in`,
+      async () => {
+        for (const user of answered) assert.equal(await usernameOf(user), `user-${users.indexOf(user)}`)
+        // Nor is the store hurt: the others sign in now.
+        for (const user of users.filter(user => !answered.includes(user)))
+          assert.equal((await signIn(user, provider)).headers.location, '/')
+      },
+    )
   })
 
-  test('after kill -9 of the first of several processes, the others end too, and users stay signed in', async t => {
+  test('after kill -9 of the primary process, its workers exit too, and users are still signed in after a restart', async t => {
     const { provider, start, reopen, visitor } = await prepare(t)
     const menshen = await start({ WORKERS: '2' })
     const user = visitor()
@@ -90,7 +96,7 @@ suite('after kill -9 and a new start', { concurrency: 2 }, () => {
     assert.equal(await usernameOf(user), 'zhangsan')
   })
 
-  test('after kill -9 in the midst of a refresh that had not happened yet, the user is still signed in', async t => {
+  test('after kill -9 while the provider has not answered a token refresh, the user is still signed in', async t => {
     const { provider, start, reopen, visitor } = await prepare(t, { PROVIDER_TIMEOUT_MS: '1000' })
     provider.behaviour.expiresIn = 200
     const menshen = await start()
@@ -109,7 +115,7 @@ suite('after kill -9 and a new start', { concurrency: 2 }, () => {
 })
 
 suite('SIGTERM', { concurrency: 2 }, () => {
-  test('SIGTERM ends it with code 0 within a few seconds although browsers keep connections open, or have connected ahead and asked for nothing yet', async t => {
+  test('Menshen exits with code 0 within 5 seconds of SIGTERM despite keep-alive connections and one without a request', async t => {
     const { start } = await prepare(t)
     const menshen = await start()
     const agent = new Agent({ keepAlive: true, maxSockets: 5 })
@@ -119,7 +125,7 @@ suite('SIGTERM', { concurrency: 2 }, () => {
     await endsSoon(menshen)
   })
 
-  test('SIGTERM ends it although requests never end', async t => {
+  test('Menshen exits with code 0 after SIGTERM despite requests that clients never finish sending', async t => {
     const { provider, start, visitor } = await prepare(t)
     const menshen = await start()
     const developer = visitor()
@@ -134,7 +140,7 @@ suite('SIGTERM', { concurrency: 2 }, () => {
     await endsSoon(menshen, PATIENCE_MS)
   })
 
-  test('SIGTERM ends all of several processes, and the development provider with them', async t => {
+  test('SIGTERM stops all worker processes and the development provider', async t => {
     const DEV_PROVIDER_PORT = String(await freePort())
     const menshen = await startInstance({ DEV_PROVIDER_PORT, WORKERS: '2' })
     t.after(menshen.stop)
@@ -144,7 +150,7 @@ suite('SIGTERM', { concurrency: 2 }, () => {
     await endsSoon(menshen)
   })
 
-  test('SIGTERM twice within a moment, as npm and a terminal send it, counts once: a sign-in under way comes to its end', async t => {
+  test('SIGINT and SIGTERM in quick succession, as npm and a terminal send them, let a sign-in in progress complete', async t => {
     const { provider, start, visitor } = await prepare(t)
     for (const WORKERS of ['1', '2']) {
       const menshen = await start({ WORKERS })
@@ -162,7 +168,7 @@ suite('SIGTERM', { concurrency: 2 }, () => {
     }
   })
 
-  test('SIGTERM again and again ends it at once, with code 1', async t => {
+  test('repeated SIGTERM signals end Menshen with code 1 without waiting for a sign-in in progress', async t => {
     const { provider, start, visitor } = await prepare(t)
     const menshen = await start()
     provider.hold('token')
@@ -180,7 +186,7 @@ suite('SIGTERM', { concurrency: 2 }, () => {
     assert.equal(await answer, 'cut off')
   })
 
-  test('SIGTERM lets what is under way come to its end:', async t => {
+  test('SIGTERM lets work in progress complete before Menshen exits with code 0', async t => {
     const { provider, start, reopen, visitor } = await prepare(t)
     const menshen = await start()
     const [coming, due] = [visitor(), visitor()]
@@ -206,12 +212,12 @@ suite('SIGTERM', { concurrency: 2 }, () => {
     assert.deepEqual(await exit, { code: 0, signal: null })
     await reopen()
 
-    await t.test('SIGTERM lets a sign-in under way come to its end', async () => {
+    await t.test('SIGTERM lets a sign-in in progress complete', async () => {
       assert.equal(await usernameOf(coming), 'zhangsan')
     })
 
     await t.test(
-      'SIGTERM does not sign out a user whose token is being refreshed, though the browser has gone',
+      'SIGTERM does not sign out a user whose token is being refreshed, even if the browser has disconnected',
       async () => {
         assert.equal(await usernameOf(due), 'lisi')
         assert.equal(provider.reuses, 0)
@@ -220,8 +226,8 @@ suite('SIGTERM', { concurrency: 2 }, () => {
   })
 })
 
-suite('what is left behind', { concurrency: 2 }, () => {
-  test('what is left on disk cannot be read by others, in a new folder and in one that was there', async t => {
+suite('files and log lines left behind', { concurrency: 2 }, () => {
+  test('files on disk are not accessible to other accounts, in a new data folder and in an existing one', async t => {
     const { folder, provider, start, visitor } = await prepare(t)
     mkdirSync(folder)
     chmodSync(folder, 0o755)
@@ -235,7 +241,7 @@ suite('what is left behind', { concurrency: 2 }, () => {
     await menshen.stop()
   })
 
-  test('what is left on disk tells no token, code, ticket, secret, name or phone number, and neither does the log', async t => {
+  test('neither disk nor log contains a token, code, ticket, secret, e-mail address, phone number or department', async t => {
     const { folder, provider, start, visitor } = await prepare(t, {
       LOG_LEVEL: 'trace',
       STATE_CHECK: 'suffix',

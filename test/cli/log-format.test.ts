@@ -33,8 +33,8 @@ function written(to: typeof jsonTo | typeof prettyTo, fields: object, colours = 
   return lines.join('')
 }
 
-suite('a line for people', () => {
-  test('a line for people has the local time, the level, the sentence, and what else is known', t => {
+suite('the human-readable log format', () => {
+  test('a human-readable log line has the local time, the level, the message, the event and the other fields', t => {
     const { TZ } = process.env
     t.after(() => {
       if (TZ === undefined) delete process.env.TZ
@@ -59,7 +59,7 @@ suite('a line for people', () => {
     )
   })
 
-  test('a line for people about an error has its stack below it, and what is not a line of ours is shown as it is', () => {
+  test('a human-readable error line is followed by its stack; a line that is not JSON only loses its control characters', () => {
     const err = { type: 'Error', message: 'lost', stack: 'Error: lost\n    at place (file.ts:1:1)' }
     const line = { level: 'error', time: '2026-03-01T00:00:00Z', msg: 'broken', err }
     const lines = prettyLine(JSON.stringify(line), createPaint(false)).split('\n')
@@ -68,7 +68,7 @@ suite('a line for people', () => {
   })
 })
 
-test('whatever others have written in it moves no cursor and begins no line, in both formats', () => {
+test('control characters in logged values cannot move the cursor or start a new line, in either log format', () => {
   const fields = { user: HOSTILE, userAgent: HOSTILE, [HOSTILE]: [HOSTILE], deep: { [HOSTILE]: HOSTILE } }
   const err = new Error(HOSTILE)
   for (const to of [jsonTo, prettyTo]) {
@@ -87,7 +87,7 @@ test('whatever others have written in it moves no cursor and begins no line, in 
   assert.doesNotMatch(coloured.replaceAll(/\x1b\[\d\d?m/g, ''), /\x1b/)
 })
 
-test('auto is for people on a terminal only; colours are for terminals that have them, or for those who ask', () => {
+test('LOG_FORMAT=auto is human-readable only on a terminal; colours depend on the terminal, NO_COLOR and FORCE_COLOR', () => {
   const level = { LOG_LEVEL: 'info' } as const
   const rows = (['auto', 'json', 'pretty'] as const).map(LOG_FORMAT =>
     [true, false].map(isTerminal => isForPeople({ ...level, LOG_FORMAT }, isTerminal)),
@@ -106,7 +106,7 @@ test('auto is for people on a terminal only; colours are for terminals that have
   assert.deepEqual(wanted({ FORCE_COLOR: '0' }), [false, false])
 })
 
-test('on a terminal all workers write lines for people, and a welcome follows', async t => {
+test('on a terminal, all workers write human-readable lines, and the start prints a welcome message', async t => {
   const [port, provider] = [await freePort(), await freePort()]
   const { PATH, HOME } = process.env
   const terminal = spawn(requireUtilLinux('script'), ['-qec', `exec ${process.execPath} ${MAIN}`, '/dev/null'], {

@@ -21,25 +21,25 @@ const PATH = [dirname(process.execPath), process.env.PATH].join(delimiter)
 
 suite('npm start', { concurrency: 2 }, () => {
   for (const signal of ['SIGTERM', 'SIGINT'] as const)
-    test(`npm start with ${signal} to npm ends the server politely`, async t => {
+    test(`${signal} to npm start shuts the server down gracefully`, async t => {
       await endsWith(t, signal, ['start'], ROOT, { STORE: 'memory:' })
     })
 
-  test('npm start with SIGTERM to npm ends all of several processes', async t => {
+  test('SIGTERM to npm start stops the server with all its worker processes', async t => {
     await endsWith(t, 'SIGTERM', ['start'], ROOT, { STORE: `sqlite:${tempFolder(t)}/menshen.db`, WORKERS: '2' })
   })
 
-  test('npm start of an application that only says "menshen" ends it too', async t => {
+  test('SIGTERM to npm start also stops the server in an application whose start script is "menshen"', async t => {
     await endsWith(t, 'SIGTERM', ['start'], application(t), { STORE: 'memory:' })
   })
 
-  test('npm start is the same as npx menshen', async t => {
+  test('SIGTERM to npm exec menshen stops the server, as with npm start', async t => {
     await endsWith(t, 'SIGTERM', ['exec', 'menshen'], application(t), { STORE: 'memory:' })
   })
 })
 
 suite('an old Node', { concurrency: 2 }, () => {
-  test('Node 20 gets one sentence', async t => {
+  test('Node 20 exits with code 1 and a one-line error, but in a clone runs the Node that npm ci has installed', async t => {
     const node = await oldNode()
     if (!node) return t.skip('Node 20 cannot be installed: there is no way to the npm registry.')
     assertOneSentence(await run(node, [binAlone(t)]))
@@ -49,17 +49,17 @@ suite('an old Node', { concurrency: 2 }, () => {
   })
 
   for (const version of ['18.20.0', '22.99.1', '24.14.9']) {
-    test(`Node ${version} gets one sentence`, async t => {
+    test(`Node ${version} exits with code 1 and a one-line error that asks for Node 24.15 or newer`, async t => {
       assertOneSentence(await runAs(t, version, binAlone(t)))
     })
 
-    test(`Node ${version} leaves the work to the Node that npm ci has installed in a clone`, async t => {
+    test(`Node ${version} in a clone runs the Node that npm ci has installed`, async t => {
       assert.deepEqual(await runAs(t, version, BIN, ['--version']), VERSION_SHOWN)
       assert.equal((await runAs(t, version, BIN, ['nonsense'])).status, 2)
     })
   }
 
-  test('an old Node gets one sentence where what npm ci has installed is too old as well', async t => {
+  test('an old Node exits with code 1 and a one-line error if the Node that npm ci has installed is too old as well', async t => {
     const bin = binAlone(t)
     const own = join(dirname(bin), '../node_modules/node')
     mkdirSync(own, { recursive: true })
@@ -67,7 +67,7 @@ suite('an old Node', { concurrency: 2 }, () => {
     assertOneSentence(await runAs(t, '20.0.0', bin))
   })
 
-  test('an old Node passes SIGTERM on to the other one, and ends when that has ended', async t => {
+  test('an old Node forwards SIGTERM to the Node that it has started, and exits with code 0 after it', async t => {
     const env = { PATH, STORE: 'memory:', PORT: String(await freePort()), DEV_PROVIDER_PORT: String(await freePort()) }
     const command = spawn(process.execPath, ['--import', pretend(t, '20.0.0'), BIN], {
       env,
@@ -86,7 +86,7 @@ suite('an old Node', { concurrency: 2 }, () => {
     assert.match(output, /"event":"stopped"/)
   })
 
-  test('a Node that is new enough is used', async t => {
+  test('Node 24.15 and newer run Menshen without an error', async t => {
     for (const version of ['24.15.0', '25.0.0', '100.1.0'])
       assert.deepEqual(await runAs(t, version, BIN, ['--version']), VERSION_SHOWN)
     const { status, stdout, stderr } = await runAs(t, '24.15.0')

@@ -16,7 +16,7 @@ process.once('SIGUSR2', () => {
 export default {}
 `
 
-test('warnings of Node and prints of libraries are events, and every line is JSON', async t => {
+test('Node warnings and console output from libraries are logged as events, and every line is JSON', async t => {
   const { folder, start } = await setUpInstances(t, { LOG_FORMAT: 'json' })
   writeFileSync(join(folder, 'menshen.config.js'), CONFIG)
   const instance = await start()

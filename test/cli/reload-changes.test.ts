@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { readChanges, takeSnapshot } from '../../src/cli/reload-changes.ts'
 
-test('a refused reload names the settings that the operator changed, not those that follow from them', async () => {
+test('a refused reload names the settings that the operator changed, not those derived from them', async () => {
   const environment = { STORE: 'memory:', AUTH_URL: 'https://id.test', CLIENT_ID: 'a', CLIENT_SECRET: 'b' }
   const started = await takeSnapshot({ environment })
   const reloaded = (changed: Record<string, string>) =>

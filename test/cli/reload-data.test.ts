@@ -14,7 +14,7 @@ function outcomes({ lines }: Instance): Line[] {
   return lines.filter(({ event }) => OUTCOMES.includes(event))
 }
 
-test('a reload of YAML applies whole or not at all, and says where it is broken', async t => {
+test('a YAML configuration is reloaded completely or not at all, and an error names the file, line and column', async t => {
   const app = await startUpstream(t)
   const scene = await setUpInstances(t)
   const write = (name: string, text: string) => {

@@ -11,7 +11,7 @@ import type { WorkerChannel, WorkerMessage } from '../../src/cli/worker-messages
 import { fingerprintOf } from '../../src/config/fingerprint.ts'
 import { tempFolder } from '../kit/temp.ts'
 
-test('a worker that started with older rules than the others is ended when the files are refused', async t => {
+test('a worker that started with older rules than the others is stopped when a reload is refused', async t => {
   const { write, fingerprint, startWorker, ended, target } = await setUpPrimary(t)
   const older = await fingerprint()
   const first = startWorker(older)
@@ -29,7 +29,7 @@ test('a worker that started with older rules than the others is ended when the f
   assert.ok(!ended.includes(first) && !ended.includes(next))
 })
 
-test('a worker that stops is not asked to reload, and nobody waits for it', async t => {
+test('a worker that is stopping is not asked to reload, and the primary does not wait for it', async t => {
   const { write, fingerprint, startWorker, asked, ended, target } = await setUpPrimary(t)
   const [stopping, other] = [startWorker(await fingerprint()), startWorker(await fingerprint())]
   cluster.emit('disconnect', stopping)

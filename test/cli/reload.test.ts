@@ -44,8 +44,8 @@ async function openFiles(t: TestContext, env: Environment = {}) {
   return { ...scene, write, configure, start }
 }
 
-suite('files that change while it runs', { concurrency: 3 }, () => {
-  test('a reload refuses an application that is Menshen itself', async t => {
+suite('files that change while Menshen runs', { concurrency: 3 }, () => {
+  test('a reload refuses an upstream that is Menshen itself', async t => {
     const { configure, start } = await openFiles(t)
     const instance = await start()
     configure({ upstreams: { '/': instance.url.replace('localhost', '127.0.0.1') } })
@@ -54,7 +54,7 @@ suite('files that change while it runs', { concurrency: 3 }, () => {
     assert.match(String(line.detail ?? line.reason), /^upstreams\.\/ is ".*", which is Menshen itself;/)
   })
 
-  test('on SIGHUP rules, roles, upstreams and words apply at once to users who are signed in', async t => {
+  test('on SIGHUP, changed rules, roles, upstreams and words apply immediately to signed-in users', async t => {
     const [first, second] = [await startUpstream(t), await startUpstream(t)]
     const { provider, folder, configure, write, start } = await openFiles(t)
     configure({ upstreams: { '/': first.url } })
@@ -88,7 +88,7 @@ suite('files that change while it runs', { concurrency: 3 }, () => {
       return /<strong>重新加载了设置<[\s\S]*<code>upstreams, roles, rules, words</.test(trail.text)
     })
 
-    await t.test('an invalid configuration changes nothing, and the log says why', async () => {
+    await t.test('an invalid configuration changes nothing, and the log gives the reason', async () => {
       const bad: [text: string, reason: RegExp][] = [
         ['export default {', /cannot be loaded/],
         ["export default { rules: [{ path: 'reports', public: true }] }", /rules\.0\.path: expected a plain path/],
@@ -112,27 +112,33 @@ suite('files that change while it runs', { concurrency: 3 }, () => {
       assert.match(await health(), /文件与正在使用的配置不一致/)
     })
 
-    await t.test('a refused file that is as it was before is reported, and no longer shown as a problem', async () => {
-      write('menshen.config.ts', inUse)
-      await until(() => outcomes(instance).at(-1)?.event === 'config_reloaded')
-      assert.equal(outcomes(instance).at(-1)?.changed, 'nothing')
-      assert.doesNotMatch(await health(), /文件与正在使用的配置不一致/)
-    })
+    await t.test(
+      'restoring the file after a refused reload is reported and clears the problem on the health page',
+      async () => {
+        write('menshen.config.ts', inUse)
+        await until(() => outcomes(instance).at(-1)?.event === 'config_reloaded')
+        assert.equal(outcomes(instance).at(-1)?.changed, 'nothing')
+        assert.doesNotMatch(await health(), /文件与正在使用的配置不一致/)
+      },
+    )
 
-    await t.test('a configuration that is gone, or settings that need a restart, change nothing', async () => {
-      rmSync(join(folder, 'menshen.config.ts'))
-      const gone = await hangUp(instance)
-      assert.deepEqual([gone.event, /is gone/.test(String(gone.detail))], ['config_refused', true])
-      configure({})
-      write('.env', 'WORKERS=2\nAPP_NAME=采购平台\n')
-      const { event, detail, file } = await hangUp(instance)
-      assert.deepEqual([event, file], ['config_refused', '.env'])
-      assert.match(String(detail), /^WORKERS: changed, but takes effect only after a restart/)
-      assert.equal((await user.get(instance, '/reports')).status, 403)
-    })
+    await t.test(
+      'a reload with a missing configuration or with settings that need a restart is refused and changes nothing',
+      async () => {
+        rmSync(join(folder, 'menshen.config.ts'))
+        const gone = await hangUp(instance)
+        assert.deepEqual([gone.event, /is gone/.test(String(gone.detail))], ['config_refused', true])
+        configure({})
+        write('.env', 'WORKERS=2\nAPP_NAME=采购平台\n')
+        const { event, detail, file } = await hangUp(instance)
+        assert.deepEqual([event, file], ['config_refused', '.env'])
+        assert.match(String(detail), /^WORKERS: changed, but takes effect only after a restart/)
+        assert.equal((await user.get(instance, '/reports')).status, 403)
+      },
+    )
   })
 
-  test('a file that changes is enough: written, replaced, or behind the links of a volume', async t => {
+  test('replacing a file, directly or through the symlinks of a mounted volume, triggers a reload without a signal', async t => {
     const { provider, folder, configure, start } = await openFiles(t, { CONFIG: 'volume/menshen.config.ts' })
     // As Kubernetes does: the file is a link into a folder that is a link.
     const put = (name: string, config: object) => {
@@ -158,7 +164,7 @@ suite('files that change while it runs', { concurrency: 3 }, () => {
     assert.ok(!JSON.stringify(instance.lines).includes('brand-new-secret'))
   })
 
-  test('secrets change while users are signed in, and in the middle of a sign-in', async t => {
+  test('a reload can replace secrets while users are signed in and during a sign-in, but refuses an empty one', async t => {
     const { write, start } = await openFiles(t, {
       SECRET_FILE: './secret',
       STATE_CHECK: 'bound',
@@ -203,7 +209,7 @@ suite('files that change while it runs', { concurrency: 3 }, () => {
     await hangUp(restarted)
   })
 
-  test('what is in flight finishes with what it began with; a stream that the new rules would not admit ends', async t => {
+  test('a reload leaves requests in flight on their upstream and closes streams that the new rules do not allow', async t => {
     const held = Promise.withResolvers<void>()
     const streams: IncomingMessage[] = []
     const first = await startUpstream(t, async (request, response) => {
@@ -245,7 +251,7 @@ suite('files that change while it runs', { concurrency: 3 }, () => {
     await kept.ended
   })
 
-  test('scripts that the configuration imports are read again, whatever they are', async t => {
+  test('a reload also reads scripts that the configuration imports again, including a CommonJS one', async t => {
     const { folder, write, start } = await openFiles(t)
     const rules = (count: number) => Array.from({ length: count }, (_, n) => ({ path: `/${n}`, public: true }))
     write('more.cjs', `module.exports = ${JSON.stringify(rules(1))}\n`)
@@ -254,18 +260,23 @@ suite('files that change while it runs', { concurrency: 3 }, () => {
     write('more.cjs', `module.exports = ${JSON.stringify(rules(2))}\n`)
     assert.equal((await hangUp(instance)).rules, 2)
 
-    await t.test('a script that is mended is noticed, even if it was never in use', async () => {
-      rmSync(join(folder, 'more.cjs'))
-      write('menshen.config.ts', "import rules from './new.ts'\nexport default { rules }\n")
-      assert.match(String((await hangUp(instance)).detail), /new\.ts/)
-      const broken = await nextOutcome(instance, () => write('new.ts', 'export default [\n'))
-      assert.equal(broken.event, 'config_refused')
-      const mended = await nextOutcome(instance, () => write('new.ts', `export default ${JSON.stringify(rules(4))}\n`))
-      assert.deepEqual([mended.event, mended.rules], ['config_reloaded', 4])
-    })
+    await t.test(
+      'fixing an imported script triggers a reload, even if the script was never loaded successfully',
+      async () => {
+        rmSync(join(folder, 'more.cjs'))
+        write('menshen.config.ts', "import rules from './new.ts'\nexport default { rules }\n")
+        assert.match(String((await hangUp(instance)).detail), /new\.ts/)
+        const broken = await nextOutcome(instance, () => write('new.ts', 'export default [\n'))
+        assert.equal(broken.event, 'config_refused')
+        const mended = await nextOutcome(instance, () =>
+          write('new.ts', `export default ${JSON.stringify(rules(4))}\n`),
+        )
+        assert.deepEqual([mended.event, mended.rules], ['config_reloaded', 4])
+      },
+    )
   })
 
-  test('what changes while it starts is noticed', async t => {
+  test('changes to the configuration and a secret file during startup trigger a reload', async t => {
     const { write, start } = await openFiles(t)
     // Once it was loaded, it and the secret are others.
     write(
@@ -285,7 +296,7 @@ export default {}
     assert.deepEqual([changed, rules], ['content of CLIENT_SECRET_FILE, rules', 1])
   })
 
-  test('signals during a reload are one more after it', async t => {
+  test('SIGHUP signals during a reload are combined into one more reload', async t => {
     const { configure, write, start } = await openFiles(t)
     // It takes its time to be loaded.
     write('menshen.config.ts', 'await new Promise(done => setTimeout(done, 300))\nexport default {}\n')
@@ -298,17 +309,20 @@ export default {}
     await until(() => outcomes(instance).at(-1)?.rules === 1)
     assert.ok(outcomes(instance).length <= 3, `${outcomes(instance).length} reloads`)
 
-    await t.test('a configuration whose import never ends is refused, and does not hold up the next', async () => {
-      write('menshen.config.ts', 'await new Promise(() => {})\nexport default {}\n')
-      process.kill(instance.pid, 'SIGHUP')
-      await instance.said(({ detail }) => /is not loaded after 5 seconds/.test(String(detail)))
-      configure({})
-      process.kill(instance.pid, 'SIGHUP')
-      await until(() => outcomes(instance).at(-1)?.rules === 0)
-    })
+    await t.test(
+      'a configuration that is still loading after 5 seconds is refused and does not block the next reload',
+      async () => {
+        write('menshen.config.ts', 'await new Promise(() => {})\nexport default {}\n')
+        process.kill(instance.pid, 'SIGHUP')
+        await instance.said(({ detail }) => /is not loaded after 5 seconds/.test(String(detail)))
+        configure({})
+        process.kill(instance.pid, 'SIGHUP')
+        await until(() => outcomes(instance).at(-1)?.rules === 0)
+      },
+    )
   })
 
-  test('a changed file of an upstream applies after a reload, and one that is missing changes nothing', async t => {
+  test('a changed header file of an upstream applies after a reload, and a missing one changes nothing', async t => {
     const app = await startUpstream(t)
     const { configure, write, start } = await openFiles(t)
     const upstreams = (file: string) => ({
@@ -338,7 +352,7 @@ export default {}
     assert.doesNotMatch(JSON.stringify(instance.lines), /-CANARY/)
   })
 
-  test('rules know the applications of the configuration in use: no request acts on two of them after a reload', async t => {
+  test('after a reload that adds an upstream, a MOVE request between two upstreams is rejected with 400', async t => {
     const [files, other] = [await startUpstream(t), await startUpstream(t)]
     const { configure, start } = await openFiles(t)
     const rules = [{ path: '/', public: true }]

@@ -17,7 +17,7 @@ import { startUpstream } from '../kit/upstream.ts'
 
 const MAIN = fileURLToPath(new URL('../../bin/menshen.js', import.meta.url))
 
-test('without a terminal it goes on, with or without workers', async t => {
+test('without a terminal, Menshen and its workers keep running after SIGHUP, with WORKERS=1 and WORKERS=2', async t => {
   for (const WORKERS of ['1', '2']) {
     const { start } = await setUpInstances(t, { WORKERS })
     const instance = await start()
@@ -32,7 +32,7 @@ test('without a terminal it goes on, with or without workers', async t => {
   }
 })
 
-test('a worker that ends of a signal to all before the first process has got it is not called dead', async t => {
+test('a worker that receives a signal to all processes before the primary does is not reported as an error', async t => {
   const { start } = await setUpInstances(t, { WORKERS: '2' })
   const instance = await start()
   await until(() => instance.lines.some(({ event }) => event === 'started'))
@@ -46,7 +46,7 @@ test('a worker that ends of a signal to all before the first process has got it 
   )
 })
 
-test('while the first process holds its copy of the socket, a worker that ends serves new connections', async t => {
+test('a worker that is shutting down serves new connections while the primary still has the socket open', async t => {
   const { start } = await setUpInstances(t)
   const instance = await start()
   const [worker = 0] = instance.workers()
@@ -62,7 +62,7 @@ test('while the first process holds its copy of the socket, a worker that ends s
   assert.deepEqual(await instance.kill('SIGTERM'), { code: 0, signal: null })
 })
 
-test('the development provider answers until the last request is done', async t => {
+test('during a shutdown, the development provider responds until the last request is complete', async t => {
   const { promise: released, resolve: release } = Promise.withResolvers<void>()
   const upstream = await startUpstream(t, async (_, response) => {
     await released
@@ -83,7 +83,7 @@ test('the development provider answers until the last request is done', async t 
   assert.deepEqual(await exited, { code: 0, signal: null })
 })
 
-test('on a terminal it ends, as usual', async t => {
+test('on a terminal, SIGHUP ends Menshen', async t => {
   const [PORT, DEV_PROVIDER_PORT] = [String(await freePort()), String(await freePort())]
   const { PATH, HOME } = process.env
   const env = { PATH, HOME, PORT, DEV_PROVIDER_PORT, STORE: 'memory:', SHELL: '/bin/sh' }

@@ -24,7 +24,7 @@ import { startServiceManager } from './service-manager.ts'
 const MAIN = fileURLToPath(new URL('../../bin/menshen.js', import.meta.url))
 
 for (const WORKERS of ['1', '2'])
-  test(`a restart under load, with WORKERS=${WORKERS}, refuses no connection`, async t => {
+  test(`with an inherited socket and WORKERS=${WORKERS}, a restart under load refuses no connection`, async t => {
     const { manager, provider, url } = await startManaged(t, { WORKERS })
     await until(() => isReady(url))
     await manager.said('started')
@@ -57,7 +57,7 @@ for (const WORKERS of ['1', '2'])
     t.diagnostic(`${statuses.get(200)} pages`)
   })
 
-test('no variable is left that would hand the socket on to a process of ours', () => {
+test('all LISTEN_* variables are removed from the environment, so that child processes do not inherit them', () => {
   const environment = {
     LISTEN_FDS: '0',
     LISTEN_PID: '1',
@@ -69,7 +69,7 @@ test('no variable is left that would hand the socket on to a process of ours', (
   assert.deepEqual(environment, { PATH: '' })
 })
 
-test('when all workers die at once, it ends and is restarted, and users who came in the meantime are served', async t => {
+test('when all workers die at once, Menshen exits and is restarted, and a request sent in between is served', async t => {
   const { manager, url } = await startManaged(t, { WORKERS: '2' })
   await until(() => isReady(url))
   const first = manager.menshen()
@@ -82,7 +82,7 @@ test('when all workers die at once, it ends and is restarted, and users who came
   assert.notEqual(manager.menshen(), first)
 })
 
-test('systemd-socket-activate: the first visitor starts it, and is served', async t => {
+test('under systemd-socket-activate, the first request starts Menshen and is served', async t => {
   const program = requireProgram('systemd-socket-activate')
   const port = await freePort()
   const [folder, providerPort] = [tempFolder(t), await freePort()]
@@ -106,24 +106,28 @@ test('systemd-socket-activate: the first visitor starts it, and is served', asyn
   assert.deepEqual(await closed, [0, null])
 })
 
-suite('a socket that is not ours', { concurrency: 4 }, () => {
+suite('an invalid inherited socket', { concurrency: 4 }, () => {
   const shell = (variables: string) => `${variables} exec "$@"`
 
   for (const [name, given, sentence] of [
-    ['handed to another process', { LISTEN_FDS: '1', LISTEN_PID: '1' }, /^LISTEN_PID is "1" and this process is \d+: /],
-    ['without LISTEN_PID', { LISTEN_FDS: '1' }, /^LISTEN_PID is "" and this process is \d+: /],
     [
-      'one of two',
+      'a socket for another process',
+      { LISTEN_FDS: '1', LISTEN_PID: '1' },
+      /^LISTEN_PID is "1" and this process is \d+: /,
+    ],
+    ['a socket without LISTEN_PID', { LISTEN_FDS: '1' }, /^LISTEN_PID is "" and this process is \d+: /],
+    [
+      'one of two inherited sockets',
       { LISTEN_FDS: '2', LISTEN_PID: String(process.pid) },
       /^LISTEN_FDS is "2"; expected one listening TCP socket/,
     ],
     [
-      'garbage',
+      'an invalid LISTEN_FDS',
       { LISTEN_FDS: '1x', LISTEN_PID: String(process.pid) },
       /^LISTEN_FDS is "1x"; expected one listening TCP socket/,
     ],
   ] as const)
-    test(`${name}: one sentence, and an error with which no start goes on`, () => {
+    test(`${name} is refused with a one-line error that stops the start`, () => {
       assert.throws(
         () => takeInheritedSocket({ ...given }),
         (error: Error & { code?: string }) => {
@@ -136,12 +140,32 @@ suite('a socket that is not ours', { concurrency: 4 }, () => {
     })
 
   for (const [name, variables, third, sentence] of [
-    ['one of two', 'LISTEN_FDS=2 LISTEN_PID=$$', 'ignore', /^LISTEN_FDS is "2"; expected one listening TCP socket/],
-    ['a file', 'LISTEN_FDS=1 LISTEN_PID=$$', 'ignore', /^Descriptor 3 is not a socket, although LISTEN_FDS names it; /],
-    ['a connection', 'LISTEN_FDS=1 LISTEN_PID=$$', 'pipe', /^Descriptor 3 cannot be listened on \(EINVAL\); /],
-    ['none', 'LISTEN_FDS=1 LISTEN_PID=$$', undefined, /^Descriptor 3 (is not a socket|cannot be listened on)/],
+    [
+      'one of two inherited sockets',
+      'LISTEN_FDS=2 LISTEN_PID=$$',
+      'ignore',
+      /^LISTEN_FDS is "2"; expected one listening TCP socket/,
+    ],
+    [
+      'a file as descriptor 3',
+      'LISTEN_FDS=1 LISTEN_PID=$$',
+      'ignore',
+      /^Descriptor 3 is not a socket, although LISTEN_FDS names it; /,
+    ],
+    [
+      'a connection as descriptor 3',
+      'LISTEN_FDS=1 LISTEN_PID=$$',
+      'pipe',
+      /^Descriptor 3 cannot be listened on \(EINVAL\); /,
+    ],
+    [
+      'a missing descriptor 3',
+      'LISTEN_FDS=1 LISTEN_PID=$$',
+      undefined,
+      /^Descriptor 3 (is not a socket|cannot be listened on)/,
+    ],
   ] as const)
-    test(`${name}: one sentence, and exit code 1`, async t => {
+    test(`${name} stops the start with a one-line error and exit code 1`, async t => {
       const stdio: SpawnOptions['stdio'] = ['ignore', 'ignore', 'pipe', ...(third ? [third] : [])]
       const child = spawn('sh', ['-c', shell(variables), 'sh', process.execPath, MAIN], {
         cwd: tempFolder(t),
@@ -160,7 +184,7 @@ suite('a socket that is not ours', { concurrency: 4 }, () => {
     ['udp', 'EINVAL'],
     ['unix', 'ENOTSUP'],
   ] as const)
-    test(`a ${kind} socket: one sentence, and exit code 1`, async t => {
+    test(`an inherited ${kind} socket stops the start with an error and exit code 1`, async t => {
       const cwd = tempFolder(t)
       const place = kind === 'unix' ? join(cwd, 'socket') : String(await freePort())
       const env = { STORE: 'memory:', DEV_PROVIDER_PORT: String(await freePort()) }

@@ -20,7 +20,7 @@ const read = (name: string) => readFileSync(join(UNITS, name), 'utf8')
 /** As any user can look at a unit: nothing here needs a running systemd. */
 const run = (program: string, ...args: string[]) => spawnSync(requireProgram(program), args, { encoding: 'utf8' })
 
-test('systemd-analyze verify has nothing to say about the units, nor about those of one more instance', t => {
+test('systemd-analyze verify reports no problem in the units, including those of a second instance', t => {
   const folder = tempFolder(t)
   // It looks whether the program is there; /opt/menshen is not.
   const service = read('menshen.service').replace(/(?<=^ExecStart=)\S+/m, process.execPath)
@@ -34,7 +34,7 @@ test('systemd-analyze verify has nothing to say about the units, nor about those
   assert.equal(status, 0)
 })
 
-test(`systemd-analyze security gives the service less than ${MOST_EXPOSED}, as the page says`, () => {
+test(`systemd-analyze security rates the service below ${MOST_EXPOSED}, and docs/deploying.md gives the same figure`, () => {
   const { stdout, stderr } = run(
     'systemd-analyze',
     'security',
@@ -47,7 +47,7 @@ test(`systemd-analyze security gives the service less than ${MOST_EXPOSED}, as t
   assert.ok(readPage('docs/deploying.md').includes(`gives it ${exposure}`))
 })
 
-test('the settings of the unit and of its file are settings, and Menshen takes them together', t => {
+test('the settings in the systemd unit and its environment file exist, and Menshen accepts them together', t => {
   const folder = tempFolder(t)
   for (const name of ['client-secret', 'secret']) writeFileSync(join(folder, name), 'x'.repeat(48))
   mkdirSync(join(folder, 'menshen'))
@@ -66,7 +66,7 @@ test('the settings of the unit and of its file are settings, and Menshen takes t
     assert.match(unit, new RegExp(`^LoadCredential=${name}:/etc/menshen/`, 'm'))
 })
 
-test('logrotate moves the audit trail away, and no event is lost', async t => {
+test('logrotate rotates the audit file, and no sign-in event is lost', async t => {
   const { provider, folder, start } = await setUpInstances(t, { AUDIT_FILE: 'audit.jsonl' })
   const instance = await start()
   await signedIn(instance, provider)
@@ -93,7 +93,7 @@ test('logrotate moves the audit trail away, and no event is lost', async t => {
   assert.equal(signInsOf(file) + signInsOf(`${file}.1`), signIns)
 })
 
-test('the command beside the service has the service’s settings, secrets and store, and nothing of the caller’s', async t => {
+test('the installed menshen command uses the settings, secrets and store of the service, not the caller’s environment', async t => {
   const { provider, folder, start } = await setUpInstances(t)
   const instance = await start()
   await signedIn(instance, provider)

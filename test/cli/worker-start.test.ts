@@ -8,7 +8,7 @@ import test from 'node:test'
 import { SERVING, startWorkers } from '../../src/cli/workers.ts'
 import { tempFolder } from '../kit/temp.ts'
 
-test('a worker that cannot be started is tried again, and ends neither the first process nor other workers', async t => {
+test('a worker that cannot be started is reported and tried again, and does not end the primary process', async t => {
   const folder = tempFolder(t)
   const script = join(folder, 'worker.mjs')
   writeFileSync(script, `process.on('SIGTERM', () => process.exit()); process.send(${JSON.stringify(SERVING)})`)

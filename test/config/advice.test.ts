@@ -84,7 +84,7 @@ suite('advice', () => {
       }
     })
 
-  test('advice for roles that give no one the console is to give it to someone', () => {
+  test('roles that grant no user the developer role lead to the advice console_for_nobody', () => {
     const settings = readSettings(GOOD)
     const codes = (roles?: { role: string }[]) => adviceFor(settings, [], roles).map(({ code }) => code)
     assert.deepEqual(codes(), [], 'without roles it is the user admin')
@@ -93,7 +93,7 @@ suite('advice', () => {
     assert.deepEqual(codes([{ role: 'auditor' }, { role: 'developer' }]), [])
   })
 
-  test('advice is given by the start, each with its remedy', async t => {
+  test('the start logs each piece of advice with its remedy', async t => {
     const env = { ...PROVIDER, BASE_URL: 'https://app.example.com', PORT: String(await freePort()), NODE_ENV: 'test' }
     const advised = await warningsOfStart(t, env)
     assert.deepEqual(
@@ -112,7 +112,7 @@ suite('advice', () => {
     assert.deepEqual(await warningsOfStart(t, { ...PROVIDER, STATE_CHECK: 'bound' }), [])
   })
 
-  test('advice is given by the console in Chinese, each with its remedy', async t => {
+  test('the console shows each piece of advice with its remedy in Chinese', async t => {
     const env = { NODE_ENV: 'test', TRUSTED_PROXIES: '10.0.0.1' }
     const { user } = await setUp(t, { env })
     const { text } = await (await user('admin')).get('/_menshen/console')
@@ -122,8 +122,8 @@ suite('advice', () => {
   })
 })
 
-suite('a connection', () => {
-  test('a connection outlives the one that a proxy in front keeps, or as long as it is told to', async t => {
+suite('the keep-alive timeout', () => {
+  test('the keep-alive timeout is above 75 seconds by default, and KEEP_ALIVE_TIMEOUT_MS sets it', async t => {
     const keptFor = async (env: Environment) => {
       const { url, stop } = await startInstance({ ...PROVIDER, ...env })
       t.after(stop)
@@ -144,7 +144,7 @@ async function warningsOfStart(t: TestContext, env: Environment): Promise<Record
   return output.map(line => JSON.parse(line)).filter(({ level }) => level === 'warn')
 }
 
-test('a public provider without require, roles or rules admits every account, which is said', () => {
+test('a public provider without require, roles or rules leads to the advice open_to_anyone and admin_is_developer', () => {
   const client = { clientId: 'a', clientSecret: 'b', stateCheck: 'bound' as const }
   const codes = (provider: ProviderConfig, config: Config = {}) => {
     const plans = [planNamedProvider('p', { ...client, ...provider })]
@@ -173,7 +173,7 @@ test('a public provider without require, roles or rules admits every account, wh
   assert.deepEqual(codes({ preset: 'idaas', vars: { auth_url: 'https://sso.example.com' } }), [])
 })
 
-test('REVOKE=always is of no use where a provider has no address for it, which is said', () => {
+test('REVOKE=always leads to the advice revoke_without_address if the provider has no revocation URL', () => {
   const codes = (provider: ProviderConfig) =>
     adviceFor(readSettings({}), [planNamedProvider('p', { stateCheck: 'bound', ...provider })]).map(({ code }) => code)
   assert.deepEqual(codes({ preset: 'github', revoke: 'always' }), ['revoke_without_address'])
@@ -183,7 +183,7 @@ test('REVOKE=always is of no use where a provider has no address for it, which i
   assert.deepEqual(codes({ preset: 'oidc', revoke: 'always' }), [])
 })
 
-test('AUTO_SIGN_IN=on is of no use with several providers, and in-app is', () => {
+test('AUTO_SIGN_IN=on with several providers leads to the advice auto_sign_in_without_effect, and in-app does not', () => {
   const providers = ['oidc', 'feishu'].map(preset => planNamedProvider(preset, { preset }))
   const codes = (AUTO_SIGN_IN: string) => adviceFor(readSettings({ AUTO_SIGN_IN }), providers).map(({ code }) => code)
   assert.deepEqual(codes('on'), ['auto_sign_in_without_effect'])

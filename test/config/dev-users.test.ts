@@ -36,7 +36,7 @@ async function startWithDevUsers(t: TestContext, config: object) {
   return { menshen, configure, statusFor, signedIn }
 }
 
-test('a rule for a group admits the users whom the development provider has in it', async t => {
+test('a rule for a group admits development users in that group and refuses others with 403', async t => {
   const { statusFor, signedIn } = await startWithDevUsers(t, { rules: [{ path: '/x', groups: ['admins'] }] })
   // There is no application behind: admitted is not found.
   assert.equal(await statusFor('admin', '/x'), 404)
@@ -45,7 +45,7 @@ test('a rule for a group admits the users whom the development provider has in i
   assert.match(home?.text ?? '', /用户组<\/dt><dd><code>admins<\/code> <code>staff<\/code>/)
 })
 
-test('users of the configuration take the place of ours, also after a reload', async t => {
+test('users in the configuration replace the default development users, also after a reload', async t => {
   const rules = [{ path: '/x', groups: ['审计'] }]
   const user = { username: 'ann', nickname: '安', groups: ['审计'] }
   const { menshen, configure, statusFor } = await startWithDevUsers(t, { rules, devProvider: { users: [user] } })

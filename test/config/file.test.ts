@@ -35,7 +35,7 @@ suite('a configuration', { concurrency: 2 }, () => {
         assert.deepEqual(rules, [{ path: '/internal', roles: ['developer'] }])
       })
 
-  test('a configuration may be a script of the old kind, and may import others in a folder of the old kind', async t => {
+  test('a configuration can be a CommonJS module, or import other files in a CommonJS folder', async t => {
     const old = `const { defineConfig } = require('menshen')\nmodule.exports = defineConfig(${RULES})\n`
     const manifest = { 'package.json': '{"type":"commonjs"}' }
     assert.match(await ask(folderWith(t, { ...manifest, 'menshen.config.js': old })), REFUSED)
@@ -44,7 +44,7 @@ suite('a configuration', { concurrency: 2 }, () => {
     assert.match(await ask(folderWith(t, { ...manifest, 'menshen.config.ts': imports, 'rules.ts': rules })), REFUSED)
   })
 
-  test('a configuration in a format that is not read stops the start, unless there is one that is', async t => {
+  test('menshen check refuses a configuration in an unsupported format, unless there is a supported one as well', async t => {
     for (const ending of ['jsonc', 'json5', 'toml', 'cjs', 'cts']) {
       const cwd = folderWith(t, { [`menshen.config.${ending}`]: '{ "rules": [] }' })
       const { code, output } = await commands.run(PROVIDER, { cwd, args: ['check'] })
@@ -55,7 +55,7 @@ suite('a configuration', { concurrency: 2 }, () => {
     assert.match(await ask(both), REFUSED)
   })
 
-  test('a configuration is the one that CONFIG names, in the environment or in .env', async t => {
+  test('CONFIG in the environment or in .env names the configuration to load', async t => {
     const elsewhere = folderWith(t, { 'other.ts': MODULE })
     const open = 'export default { rules: [] }\n'
     const cwd = folderWith(t, {
@@ -72,7 +72,7 @@ suite('a configuration', { concurrency: 2 }, () => {
     assert.match(await ask(cwd, { CLIENT_SECRET_FILE: '/nowhere' }), REFUSED)
   })
 
-  test('a configuration that CONFIG names has to be there', async t => {
+  test('the start fails if CONFIG names a file that does not exist or is not a file', async t => {
     const cwd = folderWith(t, { 'menshen.config.ts': MODULE })
     for (const CONFIG of ['nowhere.ts', '.', '/nowhere/at/all.ts']) {
       const { code, output } = await commands.run({ ...PROVIDER, CONFIG }, { cwd })
@@ -81,7 +81,7 @@ suite('a configuration', { concurrency: 2 }, () => {
     }
   })
 
-  test('a configuration that is there twice is refused, because one of them would silently not count', async t => {
+  test('two configuration files in one folder stop the start with an error that names both', async t => {
     const cwd = folderWith(t, { 'menshen.config.ts': MODULE, 'menshen.config.mjs': MODULE })
     const { code, output } = await commands.run(PROVIDER, { cwd })
     assert.equal(code, 1)
@@ -91,7 +91,7 @@ suite('a configuration', { concurrency: 2 }, () => {
     )
   })
 
-  test('a configuration with a mistake says its file and its line', async t => {
+  test('the error for a mistake in a configuration names the file and the line', async t => {
     const mistakes: [text: string, line: number][] = [
       ['export default {\n  rules: [\n}\n', 3],
       ['const rules = []\nexport default { rules: rulez }\n', 2],
@@ -115,7 +115,7 @@ suite('a configuration', { concurrency: 2 }, () => {
     assert.match(output, /^\/.*\/menshen\.config\.mjs cannot be loaded: .* \(\/.*\/menshen\.config\.mjs:\d\)\.$/)
   })
 
-  test('a configuration with a mistake does not quote what is there: it may be a secret', async t => {
+  test('the error for a mistake in a configuration does not quote values, which could be secrets', async t => {
     const secret = 'kept-for-ourselves'
     const json = `{ "provider": { "clientSecret": ${secret} } }`
     const folders = [
@@ -133,7 +133,7 @@ suite('a configuration', { concurrency: 2 }, () => {
       )
   })
 
-  test('a configuration is named at the start, with its rules and upstreams', async t => {
+  test('the start logs the configuration file, the number of rules and the upstreams', async t => {
     const config =
       "export default { rules: [{ path: '/a', public: true }], upstreams: { '/api': 'http://127.0.0.1:9' } }\n"
     const cwd = folderWith(t, { 'menshen.config.mts': config })

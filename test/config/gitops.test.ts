@@ -44,7 +44,7 @@ function runLine(line: string, options: ExecFileOptions) {
   })
 }
 
-test('the CI of the example accepts it with any secrets, and its rules do what their table says', async t => {
+test('the CI of the GitOps example passes with placeholder secrets: menshen check and menshen rules test', async t => {
   const results = await openExample(t).run()
   assert.deepEqual(
     results.map(({ line, status }) => [line, status]),
@@ -56,7 +56,7 @@ test('the CI of the example accepts it with any secrets, and its rules do what t
   )
 })
 
-test('the CI of the example refuses a broken file by its line, a missing secret by its name, and a rule that opens too much', async t => {
+test('the CI of the GitOps example names the line of a mistake and a missing secret, and fails if a rule opens too much', async t => {
   const broken = openExample(t)
   broken.edit('menshen.config.yaml', 'path: /finance,', 'pth: /finance,')
   const [check] = await broken.run()

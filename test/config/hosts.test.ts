@@ -28,7 +28,7 @@ async function problemOf(hosts: unknown, more: object = {}): Promise<string> {
   }
 }
 
-test('a name that browsers do not send as Host is refused, with the name that was probably meant', async () => {
+test('hosts refuses names that browsers do not send as Host, with a suggestion where possible, and names already in use', async () => {
   for (const [name, sentence] of [
     ['https://wiki.example.com', /has a scheme.*did you mean "wiki\.example\.com"\?/],
     ['wiki.example.com/', /has a path.*did you mean "wiki\.example\.com"\?/],
@@ -60,7 +60,7 @@ test('a name that browsers do not send as Host is refused, with the name that wa
   )
 })
 
-test('names as browsers send them are accepted', async () => {
+test('hosts accepts names in the form that browsers send', async () => {
   const names = [
     'wiki.example.com',
     'xn--fiqs8s.example.com',
@@ -72,7 +72,7 @@ test('names as browsers send them are accepted', async () => {
   for (const name of names) assert.equal(await problemOf({ [name]: {} }), 'accepted', name)
 })
 
-test('what is wrong with the applications and rules of a host is named with the host', async () => {
+test('the error for a mistake in the upstream or rules of a host names the host', async () => {
   const at = (host: unknown) => problemOf({ 'wiki.example.com': host })
   assert.match(
     await at({ rules: [{ path: '/a*', public: true }] }),
@@ -116,7 +116,7 @@ test('what is wrong with the applications and rules of a host is named with the 
   assert.match(await problemOf(['wiki.example.com']), /hosts: expected an object/)
 })
 
-test('menshen check and a start refuse a file with such hosts', async t => {
+test('menshen check refuses a configuration that lists the host of BASE_URL in hosts', async t => {
   const cwd = tempFolder(t)
   writeFileSync(join(cwd, 'menshen.config.js'), `export default { hosts: { 'localhost:3000': {} } }`)
   const env = { BASE_URL: 'http://localhost:3000', PORT: '3000' }
@@ -125,7 +125,7 @@ test('menshen check and a start refuse a file with such hosts', async t => {
   assert.match(output, /menshen\.config\.js: hosts\.localhost:3000: this is the host of BASE_URL/)
 })
 
-test('rules check and rules test are asked about a host', t => {
+test('rules check and rules test evaluate the rules of a host and reject an unknown host', t => {
   const hosts: Config['hosts'] = { 'wiki.test': { rules: [{ path: '/', groups: ['staff'] }] } }
   const run = (...args: string[]) =>
     runRulesCommand(args, [{ path: '/', public: true }], undefined, undefined, undefined, undefined, undefined, hosts)

@@ -110,7 +110,7 @@ const BEYOND_A_SCHEMA = [
   /expected a path at or below/,
 ]
 
-test('menshen.schema.json is what menshen schema prints, and a JSON Schema of 2020-12', async () => {
+test('menshen schema prints menshen.schema.json, which is a JSON Schema of draft 2020-12', async () => {
   assert.equal(TEXT, configSchema(), 'run npm run docs')
   const { code, out } = await commands.run({}, { args: ['schema'] })
   assert.equal(code, 0)
@@ -119,7 +119,7 @@ test('menshen.schema.json is what menshen schema prints, and a JSON Schema of 20
   assert.equal((await commands.run({}, { args: ['schema', 'x'] })).code, 2)
 })
 
-test('every key of the configuration has its sentence in the schema', () => {
+test('the schema describes every top-level key of the configuration and the keys of objects in a rule, such as hours', () => {
   const missing: string[] = []
   const visit = (schema: unknown, path: string) => {
     if (typeof schema !== 'object' || schema === null) return
@@ -135,7 +135,7 @@ test('every key of the configuration has its sentence in the schema', () => {
   )
 })
 
-test('the schema accepts and refuses what the check does, for every value replaced, left out, or misspelt', () => {
+test('the schema agrees with the configuration check on replaced, missing and misspelt keys, as far as a schema can', () => {
   assert.equal(accepts(WHOLE), true, JSON.stringify(accepts.errors))
   assert.equal(accepts(SEVERAL), true, JSON.stringify(accepts.errors))
   const differences: string[] = []

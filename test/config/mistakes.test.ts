@@ -56,7 +56,7 @@ const PATTERNS: [path: unknown, instead: string][] = [
   [/^\/admin\/.*/, '/admin'],
 ]
 
-test('a configuration that exports nothing or cannot be read stops the start with one sentence', async t => {
+test('menshen check refuses with one sentence a configuration that exports nothing or cannot be read', async t => {
   const cwd = tempFolder(t)
   const file = join(cwd, 'menshen.config.ts')
   const started = async () => await commands.run({ STORE: 'memory:' }, { cwd, args: ['check'] })
@@ -88,7 +88,7 @@ function refused(err: string) {
   return { code: 1, output: err, out: '', err: `${err}\n` }
 }
 
-test('one slip is one sentence, and each unknown name has its own', () => {
+test('one mistake gives one error, and each unknown key gives a separate one', () => {
   assert.deepEqual(problems({ rules: [{ path: '/a', public: true, methods: ['get'] }] }), [
     'test: rules.0.methods.0: expected methods in capitals, for example "GET".',
   ])
@@ -121,7 +121,7 @@ suite('a path that looks like a pattern', () => {
     }
   })
 
-  test('a pattern that covers several paths is answered with each of them', () => {
+  test('the error for a pattern that covers several paths lists each of them', () => {
     assert.deepEqual(problems({ rules: [{ path: '/admin(x|y)/z', roles: ['developer'] }] }), [
       'test: rules.0.path: "/admin(x|y)/z" looks like a pattern; write a rule for each path: `/adminx/z`, `/adminy/z`.',
     ])
@@ -130,7 +130,7 @@ suite('a path that looks like a pattern', () => {
     ])
   })
 
-  test('a path that looks like a pattern stops the start, the check and the library alike', async t => {
+  test('a path that looks like a pattern is refused by the start, menshen check, rules check and the library', async t => {
     const config = { rules: [{ path: '/admin/*', roles: ['developer' as const] }] }
     const sentence = 'a rule covers its path and everything below; write `/admin`.'
     const cwd = folderWith(t, config)
@@ -143,7 +143,7 @@ suite('a path that looks like a pattern', () => {
       assert.ok((await refusalOf({ store: 'memory:', ...options })).includes(sentence))
   })
 
-  test('a path that looks like a pattern is told apart from what real applications have in their paths', () => {
+  test('special characters in the paths of real applications are not mistaken for patterns', () => {
     for (const path of [
       ...['/', '/wiki/Special:Log', '/Foo_(bar)', '/odata/$metadata', '/@me', '/~user', '/c++', '/.well-known', '/a.b'],
       ...[
@@ -167,7 +167,7 @@ suite('a path that looks like a pattern', () => {
   })
 })
 
-test('a path that nothing could ever be asked for is refused', () => {
+test('a path that no request can have is refused', () => {
   for (const path of [
     '/a/...',
     '/a/. ',
@@ -186,7 +186,7 @@ test('a path that nothing could ever be asked for is refused', () => {
   ])
 })
 
-test('a wildcard in a list that compares names letter by letter is refused', () => {
+test('a wildcard is refused in lists whose names are compared exactly', () => {
   const path = '/a'
   const rows: [config: object, expected: RegExp][] = [
     [{ rules: [{ path, users: ['*'] }] }, /rules\.0\.users\.0: names are compared exactly.*roles: \['\*'\]/],
@@ -206,7 +206,7 @@ test('a wildcard in a list that compares names letter by letter is refused', () 
   assert.deepEqual(problems({ rules: [{ path, users: ['HOST01$', 'auth0|7', 'a.b@c'], roles: ['*'] }] }), [])
 })
 
-test('scopes are a list of scopes as OAuth writes them, of a rule that takes tokens', () => {
+test('scopes must be a list of valid OAuth scopes, in a rule with bearer: true', () => {
   const sentence = (more: object) => problems({ rules: [{ path: '/mcp', roles: ['*'], ...more }] }).join('\n')
   const list = "test: rules.0.scopes: expected a list with at least one scope, for example ['mcp:read']."
   for (const scopes of ['mcp:read', 'mcp:read mcp:write', [], {}, null])
@@ -226,7 +226,7 @@ test('scopes are a list of scopes as OAuth writes them, of a rule that takes tok
   assert.equal(sentence({ bearer: true, scopes: ['mcp:read', "https://api.example/.default!~'"] }), '')
 })
 
-test('a slip in a name gets the name that was meant, in a sentence of ours', () => {
+test('the error for a misspelt key or value suggests the correct one or names what is expected', () => {
   const path = '/a'
   const rows: [config: object, sentence: string][] = [
     [{ rules: [{ path, roles: ['*'], group: ['x'] }] }, 'rules.0: there is no "group"; did you mean groups?'],
@@ -266,7 +266,7 @@ test('a slip in a name gets the name that was meant, in a sentence of ours', () 
     )
 })
 
-test('no sentence about a configuration is zod’s, and none quotes a value', () => {
+test('no configuration error contains a zod message or quotes a value', () => {
   const odd: unknown[] = [
     null,
     5,
@@ -300,7 +300,7 @@ test('no sentence about a configuration is zod’s, and none quotes a value', ()
       }
 })
 
-test('a preset with a slip in its name gets the one that was meant, wherever it is', async t => {
+test('a misspelt preset gets a suggestion, wherever it is set', async t => {
   const provider = { preset: 'keyclaok', clientId: 'x', clientSecret: 'x' }
   const rows: [env: Record<string, string>, config: object, where: string][] = [
     [{ PROVIDER: 'keyclaok' }, {}, 'PROVIDER'],
@@ -321,7 +321,7 @@ test('a preset with a slip in its name gets the one that was meant, wherever it 
   }
 })
 
-test('a setting by its name in other programs gets ours', async () => {
+test('a setting or option with its name from another program gets the Menshen name as a suggestion', async () => {
   const rows = {
     UPSTREAM_URL: 'UPSTREAM',
     OIDC_ISSUER: 'AUTH_URL',
@@ -360,7 +360,7 @@ function folderWith(t: TestContext, config: object): string {
   return cwd
 }
 
-test('a condition without a place is refused wherever there can be one: everything would fit it', () => {
+test('an empty condition, which would match everything, is refused wherever conditions are accepted', () => {
   const provider = (more: object) => ({ provider: { preset: 'oidc', ...more } })
   const rows: [config: object, where: string][] = [
     [{ roles: [{ role: 'developer', claim: {} }] }, 'roles.0.claim'],
@@ -379,7 +379,7 @@ test('a condition without a place is refused wherever there can be one: everythi
     assert.deepEqual(problems(config), [`test: ${where}: expected at least one path with its values.`])
 })
 
-test('a row of machines has a name and the hash of its own key, and never the key', () => {
+test('a row of machines needs a valid name and a unique key hash; the key itself is refused and never quoted', () => {
   const key = `mk_${'A'.repeat(43)}`
   const hash = 'ab'.repeat(32)
   const problemOf = (row: object, ...more: object[]) =>

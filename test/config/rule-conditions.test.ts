@@ -57,14 +57,14 @@ const REFUSED: [condition: object, sentence: RegExp][] = [
 ]
 
 for (const [condition, sentence] of REFUSED)
-  test(`${JSON.stringify(condition)} is refused with one sentence`, () => {
+  test(`the rule condition ${JSON.stringify(condition)} is refused with one sentence`, () => {
     const found = problems(condition)
     assert.equal(found.length, 1, found.join('\n'))
     assert.match(found[0] ?? '', sentence)
     assert.match(found[0] ?? '', /[.?]$/)
   })
 
-test('what can be meant is accepted', () => {
+test('valid rule conditions are accepted', () => {
   for (const condition of [
     { networks: ['10.0.0.0/8', '::1', '0.0.0.0/0', '192.0.2.7/32', '2001:db8::/32', '::/0', '192.0.2.7'] },
     { hours: HOURS },
@@ -78,7 +78,7 @@ test('what can be meant is accepted', () => {
     assert.deepEqual(problems(condition), [], JSON.stringify(condition))
 })
 
-test('a public rule may have networks and hours, and no condition that wants a user', () => {
+test('a public rule can have networks and hours, but no condition that needs a user', () => {
   assert.deepEqual(problems({ networks: ['::1'], hours: HOURS }, { public: true }), [])
   for (const condition of [{ origin: 'own' }, { maxAge: 5 }, { acr: ['a'] }, { amr: ['a'] }]) {
     const [sentence = '', ...more] = problems(condition, { public: true })
@@ -90,13 +90,13 @@ test('a public rule may have networks and hours, and no condition that wants a u
   }
 })
 
-test('conditions admit no one: without roles, groups, users or public a rule is refused', () => {
+test('a rule with conditions but without roles, groups, users or public is refused', () => {
   const [sentence = '', ...more] = problems({ networks: ['::1'] }, {})
   assert.match(sentence, /expected either roles, groups or users, or public: true/)
   assert.deepEqual(more, [])
 })
 
-test('acr and amr are refused where no provider gives an id_token, and maxAge is not', async () => {
+test('acr and amr are refused if no provider issues an id_token, but maxAge is accepted', async () => {
   const { log } = createTestLog()
   const start = async (rule: RuleConditions, env: Record<string, string>) => {
     const settings = readSettings({

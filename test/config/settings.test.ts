@@ -153,7 +153,7 @@ const TOGETHER: Readonly<Record<string, Environment>> = {
 }
 
 suite('a bad value', () => {
-  test('a bad value is known here for every setting', () => {
+  test('every setting has a bad value in this test', () => {
     assert.deepEqual(
       Object.keys(rows).filter(name => !(name in BAD)),
       [],
@@ -163,7 +163,7 @@ suite('a bad value', () => {
   for (const [name, values] of Object.entries(BAD)) {
     const row = rows[name]
     if (!row || values.length === 0) continue
-    test(`a bad value of ${name} is refused in one sentence: what was given, what is expected, an example`, () => {
+    test(`a bad ${name} is refused with one sentence: the value unless it is secret, what is expected, and an example`, () => {
       for (const value of values) {
         const [sentence = '', ...more] = refusalOf({ ...TOGETHER[name], [name]: value })
         assert.deepEqual(more, [], `${name}=${value} is one problem`)
@@ -175,14 +175,14 @@ suite('a bad value', () => {
     })
   }
 
-  test('a bad value is never what a row gives as its example, nor is its default', () => {
+  test('the example and the default of every setting, except for files, are valid', () => {
     for (const [name, { check, example, default: usual = example }] of Object.entries(rows)) {
       if (name.endsWith('_FILE')) continue // needs the file
       for (const text of [example, usual]) assert.ok(check.safeParse(text).success, `${name}=${text}`)
     }
   })
 
-  test('a bad value never breaks its sentence into lines, however it is written', () => {
+  test('a bad value with line breaks or control characters does not break its error into several lines', () => {
     for (const value of ['no\nsuch', 'no\r\nERROR all is lost', 'no\u2028such', '\u001b[2Jno'])
       for (const name of ['STORE', 'LOG_LEVEL', 'BASE_URL', 'PKCE']) {
         const sentences = refusalOf({ [name]: value })
@@ -192,7 +192,7 @@ suite('a bad value', () => {
       }
   })
 
-  test('a bad value is not shown where an address carries a password', () => {
+  test('the error for a bad address does not show the password in it', () => {
     for (const name of ['BASE_URL', 'AUTH_URL', 'STORE', 'LOGOUT_URL']) {
       const shown = refusalOf({ [name]: 'redis+x://user:pass-CANARY@db.example.com:6379/0' }).join('\n')
       assert.ok(shown.includes(name))
@@ -200,14 +200,14 @@ suite('a bad value', () => {
     }
   })
 
-  test('a value of empty text is the same as none', () => {
+  test('an empty setting is the same as one that is not set', () => {
     const nothing = Object.fromEntries(Object.keys(rows).map(name => [name, '']))
     assert.deepEqual(readSettings(nothing), readSettings({}))
   })
 })
 
 suite('a start', { concurrency: 2 }, () => {
-  test('a start with many bad settings names each of them on a line of its own', async () => {
+  test('a start with many bad settings names each of them on a separate line', async () => {
     const bad = Object.entries(BAD).flatMap(([name, [value]]) => (value === undefined ? [] : [[name, value] as const]))
     const { code, output } = await commands.run({ ...Object.fromEntries(bad), ...GOOD_SECRETS })
     assert.equal(code, 1)
@@ -218,42 +218,42 @@ suite('a start', { concurrency: 2 }, () => {
     assert.equal(lines.length, bad.length, output)
   })
 
-  test('a start with both a secret and a file for it shows no secret', async () => {
+  test('a start with both a secret and a file for it fails without showing the secret', async () => {
     const both = { ...PROVIDER, CLIENT_SECRET_FILE: '/nowhere/path' }
     await fails(both, ['CLIENT_SECRET', 'CLIENT_SECRET_FILE'], 2)
     const own = { ...MEMORY, SECRET: GOOD_SECRETS.SECRET, SECRET_FILE: '/nowhere/path' }
     await fails(own, ['SECRET', 'SECRET_FILE'], 2)
   })
 
-  test('a start on a taken port says which setting to change', async t => {
+  test('a start on a port in use names PORT and the port', async t => {
     const PORT = await takePort(t)
     await workerFails({ ...MEMORY, PORT }, ['PORT', PORT])
   })
 
-  test('a start on a taken port ends although the development provider was already there', async t => {
+  test('a start on a port in use exits even if the development provider is already running', async t => {
     const PORT = await takePort(t)
     await processFails({ STORE: 'memory:', PORT, DEV_PROVIDER_PORT: String(await freePort()) }, ['PORT', PORT])
   })
 
-  test('a start with the port of the development provider taken says which setting to change', async t => {
+  test('a start with the port of the development provider in use names DEV_PROVIDER_PORT and the port', async t => {
     const DEV_PROVIDER_PORT = await takePort(t)
     const PORT = String(await freePort())
     await workerFails({ STORE: 'memory:', PORT, DEV_PROVIDER_PORT }, ['DEV_PROVIDER_PORT', DEV_PROVIDER_PORT])
   })
 
-  test('a start with one port for both servers ends with a sentence', async () => {
+  test('a start and menshen check refuse the same port for PORT and DEV_PROVIDER_PORT with one sentence', async () => {
     const PORT = String(await freePort())
     const env = { STORE: 'memory:', PORT, DEV_PROVIDER_PORT: PORT }
     await workerFails(env, ['PORT', 'DEV_PROVIDER_PORT', PORT])
     await fails(env, ['PORT', 'DEV_PROVIDER_PORT', PORT], 1, { args: ['check'] })
   })
 
-  test('a start of several processes on a taken port says so once', async t => {
+  test('a start of several workers on a port in use reports it once', async t => {
     const PORT = await takePort(t)
     await processFails({ ...PROVIDER, PORT, WORKERS: '2' }, ['PORT', PORT])
   })
 
-  test('a start with a certificate that is none names both settings', async t => {
+  test('a start with an invalid certificate names TLS_CERT_FILE and TLS_KEY_FILE', async t => {
     const path = join(tempFolder(t), 'pem')
     for (const content of ['', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n']) {
       writeFileSync(path, content)
@@ -266,7 +266,7 @@ suite('a start', { concurrency: 2 }, () => {
     await workerFails({ ...MEMORY, PORT: String(await freePort()), HOST: '192.0.2.1' }, ['HOST', '192.0.2.1'])
   })
 
-  test('a start with a data folder that cannot be made names STORE and the folder', async t => {
+  test('a start with a data folder that cannot be created names STORE and the folder', async t => {
     const folder = join(tempFolder(t), 'file', 'data')
     writeFileSync(join(folder, '..'), 'a file, not a folder')
     await workerFails({ ...PROVIDER, PORT: String(await freePort()), STORE: `sqlite:${folder}/menshen.db` }, [
@@ -277,7 +277,7 @@ suite('a start', { concurrency: 2 }, () => {
     await workerFails({ ...ports, STORE: `sqlite:${folder}/menshen.db` }, ['STORE', folder])
   })
 
-  test('a start with a client secret file that is missing names the setting and the path', async () => {
+  test('a start with a missing client secret file names the setting and the path', async () => {
     const { CLIENT_SECRET: _, ...provider } = PROVIDER
     await fails({ ...provider, CLIENT_SECRET_FILE: '/nowhere/path' }, [
       'CLIENT_SECRET_FILE',
@@ -287,13 +287,13 @@ suite('a start', { concurrency: 2 }, () => {
     await fails({ ...provider, CLIENT_SECRET_FILE: 'CANARY' }, ['CLIENT_SECRET_FILE'])
   })
 
-  test('a start with a .env that cannot be read says so', async t => {
+  test('a start with an unreadable .env fails and names the file', async t => {
     const cwd = tempFolder(t)
     mkdirSync(join(cwd, '.env'))
     await fails(MEMORY, ['.env'], 1, { cwd })
   })
 
-  test('a start reads a # inside of a value of .env as part of it', t => {
+  test('a # inside a value in .env is part of the value', t => {
     const file = join(tempFolder(t), '.env')
     const lines = [
       '# a comment, A=x#y',
@@ -319,7 +319,7 @@ suite('a start', { concurrency: 2 }, () => {
     })
   })
 
-  test('a line of .env that would be ignored stops the start with its number, and is not shown', async t => {
+  test('an invalid line in .env stops the start with its line number, and its content is not shown', async t => {
     const cwd = tempFolder(t)
     const file = join(cwd, '.env')
     const problem = (text: string) => {
@@ -370,42 +370,42 @@ suite('a .env', () => {
     return cwd
   }
 
-  test('a start with a .env', async t => {
+  test('a start uses .env and reports misspelt settings', async t => {
     const cwd = folderWithFile(t)
     const DEV_PROVIDER_PORT = String(await freePort())
     const env = { ...empty, ...misspelt, RATE_LIMIT_PER_MINUTE: '0', DEV_PROVIDER_PORT }
     const { login, output } = await start(t, env, { cwd })
 
-    await t.test('a start reads .env, also the first line of one that begins with a byte order mark', async () => {
+    await t.test('a start reads .env, including the first line after a byte order mark', async () => {
       assert.match(login, /采购平台/)
       await fails({ APP_NAME: '财务平台' }, ['RATE_LIMIT_PER_MINUTE', 'many'], 1, { cwd })
     })
 
-    await t.test('the development provider does not start because of variables that are only empty', async () => {
-      assert.doesNotMatch(login, /<button[^>]* disabled/)
-      assert.equal(readLog(output).find(({ event }) => event === 'started')?.provider, PROVIDER.AUTH_URL)
-      await assert.rejects(createClient(`http://127.0.0.1:${DEV_PROVIDER_PORT}`).get('/'), { code: 'ECONNREFUSED' })
-    })
-
     await t.test(
-      'a misspelt setting in the environment or in .env is named at the start, without its value',
+      'empty variables in the environment neither override .env nor start the development provider',
       async () => {
-        const told = () => readLog(output).filter(({ event }) => event === 'misspelt_setting')
-        await until(() => told().length >= 3)
-        assert.deepEqual(
-          told().map(({ level, setting, remedy }) => [level, setting, remedy]),
-          [
-            ['warn', 'STATE_CHEK', 'did you mean STATE_CHECK?'],
-            ['warn', 'CLIENT_SECERT', 'did you mean CLIENT_SECRET?'],
-            ['warn', 'MENSHEN_COLOUR', 'see docs/settings.md'],
-          ],
-        )
-        assert.doesNotMatch(output.join('\n'), /CANARY/)
+        assert.doesNotMatch(login, /<button[^>]* disabled/)
+        assert.equal(readLog(output).find(({ event }) => event === 'started')?.provider, PROVIDER.AUTH_URL)
+        await assert.rejects(createClient(`http://127.0.0.1:${DEV_PROVIDER_PORT}`).get('/'), { code: 'ECONNREFUSED' })
       },
     )
+
+    await t.test('the start names a misspelt setting in the environment or in .env, without its value', async () => {
+      const told = () => readLog(output).filter(({ event }) => event === 'misspelt_setting')
+      await until(() => told().length >= 3)
+      assert.deepEqual(
+        told().map(({ level, setting, remedy }) => [level, setting, remedy]),
+        [
+          ['warn', 'STATE_CHEK', 'did you mean STATE_CHECK?'],
+          ['warn', 'CLIENT_SECERT', 'did you mean CLIENT_SECRET?'],
+          ['warn', 'MENSHEN_COLOUR', 'see docs/settings.md'],
+        ],
+      )
+      assert.doesNotMatch(output.join('\n'), /CANARY/)
+    })
   })
 
-  test('the environment wins over .env, and the log is silent if asked to be', async t => {
+  test('the environment overrides .env, and LOG_LEVEL=silent turns the log off', async t => {
     const env = { RATE_LIMIT_PER_MINUTE: '0', APP_NAME: '财务平台', LOG_LEVEL: 'silent' }
     const { login, output } = await start(t, env, { cwd: folderWithFile(t) })
     assert.match(login, /财务平台/)
@@ -417,7 +417,7 @@ suite('a .env', () => {
 suite('the port to listen on', () => {
   const portFor = (env: Environment) => readSettings(env).PORT
 
-  test('the port to listen on is that of BASE_URL where this machine is meant, else 3000', t => {
+  test('the port to listen on is that of BASE_URL if it points to this machine, and 3000 otherwise', t => {
     assert.equal(portFor({}), 3000)
     for (const host of ['localhost', 'app.localhost', '127.0.0.1', '127.8.8.8', '[::1]'])
       assert.equal(portFor({ BASE_URL: `http://${host}:4321` }), 4321, host)
@@ -432,7 +432,7 @@ suite('the port to listen on', () => {
       assert.equal(portFor({ BASE_URL: `https://${host}:4321` }), 3000, host)
   })
 
-  test('the port to listen on is PORT if that is set, and BASE_URL follows it only if it is not set itself', () => {
+  test('PORT sets the port to listen on, and changes BASE_URL only if BASE_URL is not set', () => {
     assert.equal(portFor({ BASE_URL: 'http://localhost:4321', PORT: '5000' }), 5000)
     assert.equal(readSettings({ BASE_URL: 'http://localhost:4321', PORT: '5000' }).BASE_URL, 'http://localhost:4321')
     assert.equal(readSettings({ PORT: '5000' }).BASE_URL, 'http://localhost:5000')
@@ -442,21 +442,21 @@ suite('the port to listen on', () => {
 suite('in production', () => {
   const production = { ...MEMORY, NODE_ENV: 'production', BASE_URL: 'https://app.example.com' }
 
-  test('in production plain http beyond this machine is refused', async () => {
+  test('in production, BASE_URL and AUTH_URL with plain http beyond this machine are refused', async () => {
     for (const name of ['BASE_URL', 'AUTH_URL'])
       assert.equal(refusalOf({ ...production, [name]: 'http://app.example.com' }).length, 1, name)
     const both = { ...production, BASE_URL: 'http://10.0.0.1', AUTH_URL: 'http://10.0.0.2' }
     await fails(both, ['BASE_URL', 'http://10.0.0.1', 'AUTH_URL', 'http://10.0.0.2', 'https://', 'ALLOW_PLAIN_HTTP'], 2)
   })
 
-  test('in production plain http is accepted on this machine, by ALLOW_PLAIN_HTTP, and https always', () => {
+  test('in production, https is accepted, and plain http only on this machine or with ALLOW_PLAIN_HTTP=true', () => {
     readSettings(production)
     readSettings({ ...production, BASE_URL: 'http://localhost:3000', AUTH_URL: 'http://127.0.0.1:3001' })
     readSettings({ ...production, BASE_URL: 'http://app.example.com', ALLOW_PLAIN_HTTP: 'true' })
     assert.equal(refusalOf({ ...production, BASE_URL: 'http://app.example.com', ALLOW_PLAIN_HTTP: 'false' }).length, 1)
   })
 
-  test('in production plain http is refused where a refresh token is sent to, and where keys come from', () => {
+  test('in production, plain http is refused in LOGOUT_URL, which receives a refresh token, and in JWKS_URL', () => {
     for (const name of ['LOGOUT_URL', 'JWKS_URL']) {
       readSettings({ ...production, [name]: 'https://idp.example.com/path' })
       assert.match(
@@ -466,7 +466,7 @@ suite('in production', () => {
     }
   })
 
-  test('in production there is no development provider: the page and the log name what is missing', async t => {
+  test('in production, no development provider starts, and the sign-in page and the log name the missing settings', async t => {
     const DEV_PROVIDER_PORT = String(await freePort())
     const env = { NODE_ENV: 'production', STORE: 'memory:', DEV_PROVIDER_PORT }
     const { login, output, url } = await start(t, env, { probe: '/_menshen/health' })
@@ -483,7 +483,7 @@ suite('in production', () => {
 suite('NODE_ENV', () => {
   const PUBLIC = { ...MEMORY, BASE_URL: 'http://app.example.com' }
 
-  test('NODE_ENV means development by development, dev and test alone: any other word is production', () => {
+  test('NODE_ENV means development only if it is empty, development, dev or test; any other value is production', () => {
     for (const NODE_ENV of ['', 'development', 'dev', 'test']) {
       readSettings({ ...PUBLIC, NODE_ENV })
       assert.ok(wantsDevProvider(readSettings({ NODE_ENV })), NODE_ENV)
@@ -503,7 +503,7 @@ suite('NODE_ENV', () => {
     }
   })
 
-  test('NODE_ENV with a word that is not known starts nothing for development, and says so', async t => {
+  test('an unknown NODE_ENV is logged as a warning and starts no development provider', async t => {
     const DEV_PROVIDER_PORT = String(await freePort())
     const env = { NODE_ENV: 'prod', STORE: 'memory:', DEV_PROVIDER_PORT }
     const { output } = await start(t, env, { probe: '/_menshen/health' })
@@ -514,7 +514,7 @@ suite('NODE_ENV', () => {
 })
 
 suite('the development provider', { concurrency: 2 }, () => {
-  test('the development provider needs an address of this machine', async t => {
+  test('the development provider starts only if BASE_URL points to this machine', async t => {
     for (const BASE_URL of ['http://localhost:3000', 'http://app.localhost', 'http://127.0.0.1', 'https://[::1]:8443'])
       assert.ok(wantsDevProvider(readSettings({ BASE_URL })), BASE_URL)
     for (const BASE_URL of [
@@ -541,7 +541,7 @@ suite('the development provider', { concurrency: 2 }, () => {
 suite('a misspelt setting', () => {
   const likely = (name: string, value = 'x') => findMisspelt({ [name]: value }).map(found => found.likely)
 
-  test('a misspelt setting is told from its likely name', () => {
+  test('a misspelt setting is matched with its likely name', () => {
     const rows: [given: string, likely: string][] = [
       ['CLIENT_SECERT', 'CLIENT_SECRET'],
       ['CLIENT_SERCET_FILE', 'CLIENT_SECRET_FILE'],
@@ -569,7 +569,7 @@ suite('a misspelt setting', () => {
     assert.deepEqual(findMisspelt({ MENSHEN_COLOUR: 'red' }), [{ name: 'MENSHEN_COLOUR', likely: undefined }])
   })
 
-  test('a misspelt setting is not what a setting, a system, a shell, npm or Kubernetes calls its own', () => {
+  test('real settings and variables of the system, shells, npm or Kubernetes are not reported as misspelt', () => {
     const others = `PATH HOME HOST HOSTNAME HOSTS HOSTTYPE PORTS USER LOGNAME SHELL LANG LC_ALL PWD OLDPWD TERM EDITOR
       TMPDIR SHLVL DISPLAY XDG_CACHE_HOME SSL_CERT_FILE SSL_CERT_DIR SSL_KEY_FILE NODE NODE_PATH NODE_OPTIONS
       NODE_EXTRA_CA_CERTS NODE_COMPILE_CACHE INIT_CWD npm_config_cache npm_package_name npm_lifecycle_event npm_execpath
@@ -585,7 +585,7 @@ suite('a misspelt setting', () => {
     assert.deepEqual(likely('OAUTH2_PROXY_PORT', 'tcp://10.0.0.1:4180'), [])
   })
 
-  test('a name of another product is told in .env alone, where it is not the application’s, and not beside ours', () => {
+  test('a setting of another product is reported only in .env, and not if the Menshen setting is set as well', () => {
     const rows: [given: string, likely: string][] = [
       ['REDIS_URL', 'STORE'],
       ['ISSUER_URL', 'AUTH_URL'],
@@ -600,13 +600,13 @@ suite('a misspelt setting', () => {
     }
   })
 
-  test('the settings of oauth2-proxy get one hint to the page that translates them', () => {
+  test('the settings of oauth2-proxy are reported once, with a pointer to docs/migrating.md', () => {
     const given = { OAUTH2_PROXY_CLIENT_ID: 'x', OAUTH2_PROXY_UPSTREAMS: 'y', OAUTH2_PROXY_SERVICE_HOST: '10.0.0.1' }
     assert.deepEqual(findMisspelt(given), [{ name: 'OAUTH2_PROXY_*', likely: undefined, page: 'docs/migrating.md' }])
   })
 })
 
-suite('the settings of the provider', () => {
+suite('provider settings', () => {
   const shownBy = async (t: TestContext, env: Environment) => {
     const { client, lines } = await openGateway(t, env)
     const { text: login } = await client.get('/login')
@@ -625,7 +625,7 @@ suite('the settings of the provider', () => {
     ['CLIENT_ID', shownBy],
     ['CLIENT_SECRET', shownBy],
   ] as const)
-    test(`without ${name} the page names it alone, no one can sign in, and no development provider starts`, async t => {
+    test(`without ${name}, the sign-in page names only it, sign-in fails, and no development provider starts`, async t => {
       const { [name]: _, ...others } = PROVIDER
       const env = { ...others, STORE: 'memory:' }
       assert.ok(!wantsDevProvider(readSettings(env)))
@@ -642,7 +642,7 @@ suite('the settings of the provider', () => {
 })
 
 suite('the log', { concurrency: 2 }, () => {
-  test('the log tells at the start where it is, the provider, the store and the users', async t => {
+  test('the start logs the address, the provider, the store and the development users', async t => {
     const DEV_PROVIDER_PORT = String(await freePort())
     const { output, url } = await start(t, { DEV_PROVIDER_PORT })
     const started = readLog(output).find(line => Object.values(line).includes('started'))
@@ -653,7 +653,7 @@ suite('the log', { concurrency: 2 }, () => {
     assert.ok(Array.isArray(started.users) && started.users.includes('admin') && started.users.includes('zhangsan'))
   })
 
-  test('the log is one JSON object a line, from the start to the end, and shows no secret', async t => {
+  test('the log is one JSON object per line, from start to stop, and contains no secret', async t => {
     const env = { ...MEMORY, BASE_URL: `http://localhost:${await freePort()}`, LOG_LEVEL: 'trace' }
     const { url, output, stop } = await start(t, env)
     const client = createClient(url)
@@ -674,7 +674,7 @@ suite('the log', { concurrency: 2 }, () => {
 })
 
 suite('a secret', () => {
-  test('a secret is hidden wherever a person could see it', () => {
+  test('a secret is hidden when it is printed, formatted, inspected or serialized', () => {
     const secret = new Secret('s-CANARY')
     const error = new Error('broken', { cause: secret })
     const settings = readSettings({ CLIENT_SECRET: 's-CANARY' })
@@ -702,7 +702,7 @@ suite('a secret', () => {
     assert.equal(secret.reveal(), 's-CANARY')
   })
 
-  test('a secret comes from its file without the line break at the end', t => {
+  test('a secret is read from its file without the trailing line break', t => {
     const path = join(tempFolder(t), 'secret')
     writeFileSync(path, 's-CANARY\r\n')
     const settings: Settings = readSettings({ CLIENT_SECRET_FILE: path })

@@ -39,7 +39,7 @@ async function refusedOnce(scene: Scene, user: string): Promise<{ client: Client
   return { client, requestId: String(headers['x-request-id']) }
 }
 
-test('the newest comes first, and everything about a request, a user, an event or a session is found', async t => {
+test('the audit page lists the newest event first and filters by request, user, event, session and time', async t => {
   const { scene, admin } = await openTrail(t)
   scene.passSeconds(60)
   const { requestId } = await refusedOnce(scene, 'zhangsan')
@@ -68,7 +68,7 @@ test('the newest comes first, and everything about a request, a user, an event o
   assert.equal(rowsOf((await admin.get(at('yesterday', '9999'))).text).length, 3)
 })
 
-test('what others wrote is text', async t => {
+test('the audit page escapes a hostile user agent', async t => {
   const { scene, admin } = await openTrail(t)
   await refusedOnce(scene, 'zhangsan')
   await rows(admin, PATH, 3)
@@ -77,7 +77,7 @@ test('what others wrote is text', async t => {
   assert.match(text, /<code class="dim">=cmd\|&#39;\/c calc&#39;!A1&quot;&lt;script&gt;/)
 })
 
-test('a row has its time to the second in the language of the page, an outcome, and the display name of its user', async t => {
+test('an audit row has the time to the second in the page language, an outcome and the user’s display name', async t => {
   const { scene, admin } = await openTrail(t)
   scene.passSeconds(7)
   await refusedOnce(scene, 'zhangsan')
@@ -108,7 +108,7 @@ test('a user of another provider with the same username has another display name
   assert.equal(displayName({}), '')
 })
 
-test('quick ranges show the last minutes, hour or day, keep the other filters, and give way to times', async t => {
+test('quick ranges show the last 15 minutes, hour or day, keep other filters and are overridden by explicit times', async t => {
   const { scene, admin } = await openTrail(t)
   scene.passSeconds(3000)
   await refusedOnce(scene, 'zhangsan')
@@ -129,7 +129,7 @@ test('quick ranges show the last minutes, hour or day, keep the other filters, a
   assert.equal((await admin.get(`${PATH}.jsonl?range=15m`)).text, '')
 })
 
-test('everything about an event is in a drawer that opens without scripts', async t => {
+test('the details of an audit event are in a drawer that opens without scripts', async t => {
   const { scene, admin } = await openTrail(t)
   const { requestId } = await refusedOnce(scene, 'zhangsan')
   const [row = ''] = await rows(admin, PATH, 3)
@@ -140,7 +140,7 @@ test('everything about an event is in a drawer that opens without scripts', asyn
     assert.ok(drawer.includes(shown), shown)
 })
 
-test('pages go back to the first event, and to the newest again', async t => {
+test('audit pages lead back to the first event without repeating one, and link to the newest again', async t => {
   const { scene, admin } = await openTrail(t)
   const user = await scene.user('lisi')
   for (let n = 0; n < 59; n++) await user.get(PATH)
@@ -155,7 +155,7 @@ test('pages go back to the first event, and to the newest again', async t => {
   assert.match(older.text, /回到最新/)
 })
 
-test('exports hold the same events, the oldest first, and no cell is a formula', async t => {
+test('audit exports apply the filters, list the oldest event first and contain no formula in a CSV cell', async t => {
   const { scene, admin } = await openTrail(t)
   await refusedOnce(scene, 'zhangsan')
   await rows(admin, PATH, 3)
@@ -182,7 +182,7 @@ test('exports hold the same events, the oldest first, and no cell is a formula',
   assert.equal((await admin.get(`${PATH}.jsonl?user=nobody`)).text, '')
 })
 
-test('a flood that is turned away pushes nothing out of the trail', async t => {
+test('a flood of rate-limited requests adds one event and displaces no other from the audit trail', async t => {
   const { scene, admin } = await openTrail(t, { RATE_LIMIT_PER_MINUTE: '2' })
   for (let n = 0; n < 20; n++) await scene.visitor().get('/callback?error=access_denied')
   await rows(admin, PATH, 3)
@@ -196,12 +196,12 @@ test('a flood that is turned away pushes nothing out of the trail', async t => {
   )
 })
 
-test('the wide signs of Chinese keyboards begin no formula either', () => {
+test('full-width formula characters of Chinese keyboards are escaped in a CSV export as well', () => {
   for (const user of ['＝1+1', '＋1', '－1', '＠SUM(A1)'])
     assert.ok(csvLine({ id: '1', time: 0, event: 'sign_in', fields: { user } }).includes(`"'${user}"`))
 })
 
-test('the trail and its files are for developers alone', async t => {
+test('only developers can open the audit trail, its exports and its live stream (403 for users, 302 for visitors)', async t => {
   const { scene } = await openTrail(t)
   const user = await scene.user('zhangsan')
   for (const path of [PATH, `${PATH}.csv`, `${PATH}.jsonl`, `${PATH}/live`]) {

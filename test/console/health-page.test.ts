@@ -12,7 +12,7 @@ import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 
 const PATH = '/_menshen/console/health'
 
-test('the page shows how long provider and store take, the versions, and the processes that are alive', async t => {
+test('the health page shows the response times of provider and store, the versions and the running process', async t => {
   const scene = await setUp(t)
   const { status, text } = await (await scene.user('admin')).get(PATH)
   assert.equal(status, 200)
@@ -26,7 +26,7 @@ test('the page shows how long provider and store take, the versions, and the pro
   assert.match(text, new RegExp(`本进程[\\s\\S]*<span>${process.pid}</span>`))
 })
 
-test('how long our own certificate is good for is among the findings', async t => {
+test('the health page shows in how many days Menshen’s certificate expires', async t => {
   const folder = tempFolder(t)
   const { certFile, keyFile } = makeCertificate(folder, 'gate', makeAuthority(folder))
   const scene = await setUp(t, { env: { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } })
@@ -34,7 +34,7 @@ test('how long our own certificate is good for is among the findings', async t =
   assert.match(text, /title="certificate">证书<[\s\S]{0,500}CN=gate，还有 \d+ 天到期/)
 })
 
-test('checks that passed are folded; warnings and failures are open, failures first', () => {
+test('the health page folds passed checks and shows warnings and failures, failures first', () => {
   const words = createLanguages({ PAGE_LANGUAGE: 'en', APP_NAME: 'Portal' }, {}).get('en') ?? assert.fail()
   const seen = quoted('seen')
   const findings = [

@@ -92,7 +92,7 @@ async function lookAgain(scene: Scene, developer: Client, isThere: (html: string
   return html
 }
 
-test('a provider that has stopped is named by the first sentence: since when, how often, for how many', async t => {
+test('the overview names a failing provider first, with its start time, failures, affected users and recovery', async t => {
   const scene = await setUp(t, { env: NAMED })
   await stopProvider(scene)
   scene.passSeconds(1)
@@ -119,7 +119,7 @@ test('a provider that has stopped is named by the first sentence: since when, ho
   assert.equal(audit.match(/<th scope="row"/g)?.length, 1, 'the failures since then, and no others')
 })
 
-test('the page says it by itself, and plots it, without being loaded again', async t => {
+test('an open overview page shows and plots a new provider failure without a reload', async t => {
   const scene = await setUp(t, { env: NAMED })
   const developer = await scene.user('admin')
   const { page, problems } = await openPage(t, browser, { timezoneId: 'UTC' })
@@ -144,7 +144,7 @@ test('the page says it by itself, and plots it, without being loaded again', asy
   assert.deepEqual(problems, [])
 })
 
-test('a page whose stream was answered by a proxy, because the gateway restarts, hears of it again', async t => {
+test('the overview and the audit page reconnect after a proxy answers their event stream with 502', async t => {
   const scene = await setUp(t)
   const developer = await scene.user('admin')
   const { page } = await openPage(t, browser)
@@ -161,7 +161,7 @@ test('a page whose stream was answered by a proxy, because the gateway restarts,
   }
 })
 
-test('the stream ends with the session of its viewer, and belongs to no other user', async t => {
+test('the live stream is only for developers (401 or 403 for others) and closes when its viewer signs out', async t => {
   const scene = await setUp(t)
   assert.equal((await scene.visitor().get(LIVE, { headers: { accept: 'text/event-stream' } })).status, 401)
   assert.equal((await (await scene.user('zhangsan')).get(LIVE)).status, 403)
@@ -174,7 +174,7 @@ test('the stream ends with the session of its viewer, and belongs to no other us
   await wire.rest()
 })
 
-test('an error that anyone can put into an address is not an outage', async t => {
+test('an error code in a callback URL, which anyone can send, is not shown as a provider outage', async t => {
   const scene = await setUp(t, { env: NAMED })
   const developer = await scene.user('admin')
   scene.passSeconds(1)
@@ -189,7 +189,7 @@ test('an error that anyone can put into an address is not an outage', async t =>
   )
 })
 
-test('a stream that refreshes the session brings its cookie', async t => {
+test('a live stream that refreshes the session sets the new session cookie', async t => {
   const scene = await setUp(t)
   const developer = await scene.user('admin')
   scene.passSeconds(7000)
@@ -201,7 +201,7 @@ test('a stream that refreshes the session brings its cookie', async t => {
   }
 })
 
-test('a stream whose browser has left before it began is not kept', async t => {
+test('live streams that browsers cancel before they start do not use up stream slots', async t => {
   const folder = tempFolder(t)
   const { certFile, keyFile } = makeCertificate(folder, 'own', makeAuthority(folder))
   const scene = await setUp(t, { application: false, env: { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } })
@@ -219,7 +219,7 @@ test('a stream whose browser has left before it began is not kept', async t => {
   assert.equal(headers['content-type'], 'text/event-stream; charset=utf-8')
 })
 
-test('a clock that was set back does not stop the overview', async t => {
+test('the overview shows new problems after the clock is set back', async t => {
   const scene = await setUp(t, { env: NAMED })
   const developer = await scene.user('admin')
   await developer.get(CONSOLE)
@@ -229,7 +229,7 @@ test('a clock that was set back does not stop the overview', async t => {
   await lookAgain(scene, developer, html => sentencesOf(html).join().includes('统一认证平台'))
 })
 
-test('a range that no one knows is the last hour, and old addresses of the list lead to it', async t => {
+test('the overview shows the last hour for an unknown range and redirects old URLs of the session list', async t => {
   const scene = await setUp(t)
   const developer = await scene.user('admin')
   for (const range of ['', 'constructor', '<b>', 'year'])
@@ -241,7 +241,7 @@ test('a range that no one knows is the last hour, and old addresses of the list 
   assert.deepEqual([status, headers.location], [302, `${CONSOLE}/sessions?username=lisi`])
 })
 
-test('one thing that fails is one notice, however many have noticed it', () => {
+test('a failure is shown as one notice, even if several checks and events report it', () => {
   const words = createLanguages({ PAGE_LANGUAGE: 'zh-CN', APP_NAME: 'Portal' }, {}).get('zh-CN') ?? assert.fail()
   const found = (name: string): Finding => failure(name, quoted(name), quoted(`what to do about ${name}`))
   const base = { range: 'hour' as const, plot: plotOf([]), before: undefined, advice: [], isStoreAway: false }
@@ -272,7 +272,7 @@ test('one thing that fails is one notice, however many have noticed it', () => {
   assert.equal(noticesOf([], ['certificate', 'store', 'upstream /a dns', 'upstream /b dns']).length, 4)
 })
 
-test('an application that has stopped is named with the way to its cause, and then with cause and remedy', async t => {
+test('a stopped upstream is shown with a link to the health page, and after its checks with cause and remedy', async t => {
   const scene = await setUp(t, { env: { UPSTREAM: `http://127.0.0.1:${await freePort()}`, PAGE_LANGUAGE: 'en' } })
   const developer = await scene.user('admin')
   assert.equal((await developer.get('/')).status, 502)
@@ -286,7 +286,7 @@ test('an application that has stopped is named with the way to its cause, and th
   )
 })
 
-test('a tile leads to what it counts, since when it counts', async t => {
+test('each tile links to the sessions or events that it counts, for the same period', async t => {
   const scene = await setUp(t)
   const developer = await scene.user('admin')
   await (await scene.user('lisi')).get(CONSOLE)
@@ -304,7 +304,7 @@ test('a tile leads to what it counts, since when it counts', async t => {
   assert.equal(await rowsAt(links.登录失败 ?? ''), 0)
 })
 
-test('a plot shows the latest numbers where no one points at it', async t => {
+test('a plot shows the latest values while no pointer is over it', async t => {
   const scene = await setUp(t)
   const developer = await scene.user('admin')
   await developer.get(CONSOLE)
@@ -318,7 +318,7 @@ test('a plot shows the latest numbers where no one points at it', async t => {
   assert.doesNotMatch(await page.locator('#plot-signIns .u-legend').innerText(), /—/)
 })
 
-test('on a phone the content comes first, and the bar says who one is and has the way out', async t => {
+test('on a phone, every console page has its heading at the top, navigation, the user’s name and a sign-out button', async t => {
   const scene = await setUp(t)
   const developer = await scene.user('admin')
   const { page, problems } = await openPage(t, browser, {

@@ -20,7 +20,7 @@ const config = {
   ],
 }
 
-test('the rules are in the order of their precedence, our own included', async t => {
+test('the rules page lists rules in order of precedence, including those of Menshen, and is only for developers', async t => {
   const scene = await setUp(t, { config })
   const { text } = await (await scene.user('admin')).get(PATH)
   const paths = [...text.matchAll(/id="rule-\d+"[\s\S]*?<code>([^<]+)<\/code>/g)].map(([, path]) => path)
@@ -34,7 +34,7 @@ test('the rules are in the order of their precedence, our own included', async t
   assert.equal((await (await scene.user('zhangsan')).get(PATH)).status, 403)
 })
 
-test('roles are listed by their codes, in Chinese with their names', async t => {
+test('the rules page lists roles by code, and in Chinese with their names as well', async t => {
   const rules = [{ path: '/', roles: ['developer', 'common'] }]
   const scene = await setUp(t, { config: { rules }, env: { PAGE_LANGUAGE: 'auto' } })
   const admin = await scene.user('admin')
@@ -47,7 +47,7 @@ test('roles are listed by their codes, in Chinese with their names', async t => 
   assert.match(await shown('zh-CN'), /角色：开发者（developer）、普通用户（common）/)
 })
 
-test('a filter shows the rules with a text, by their numbers in the whole table', async t => {
+test('the filter on the rules page shows matching rules with their numbers in the whole table', async t => {
   const scene = await setUp(t, { config })
   const admin = await scene.user('admin')
   const shown = async (filter: string) => {
@@ -64,7 +64,7 @@ test('a filter shows the rules with a text, by their numbers in the whole table'
   assert.deepEqual(await shown('no such text'), [])
 })
 
-test('a developer who asks who may see what is told what happens, and by which rule', async t => {
+test('the access test on the rules page shows the decision for a request and the rule behind it', async t => {
   const scene = await setUp(t, { config })
   const admin = await scene.user('admin')
   const ask = async (query: Record<string, string>) => {
@@ -89,7 +89,7 @@ test('a developer who asks who may see what is told what happens, and by which r
   assert.equal(await ask({}), '')
 })
 
-test('a rule on trial shows what it would have refused: how often, and the last of them', async t => {
+test('the rules page shows how many requests a shadow rule would have refused, and the last 20 of them', async t => {
   const scene = await setUp(t, { config })
   const user = await scene.user('zhangsan')
   const admin = await scene.user('admin')
@@ -105,7 +105,7 @@ test('a rule on trial shows what it would have refused: how often, and the last 
   assert.match(text, /zhangsan/)
 })
 
-test('conditions are shown with their rules and can be tried', async t => {
+test('the rules page shows the conditions of rules, and its access test evaluates them', async t => {
   const hours = { days: ['mon' as const], from: '08:00', to: '20:00', zone: 'Asia/Shanghai' }
   const rules = [
     { path: '/office', roles: ['*' as const], networks: ['10.0.0.0/8'], hours, origin: 'own' as const },

@@ -53,7 +53,7 @@ function keyOf(html: string): string {
 
 const isIn = async (client: Client) => (await client.get('/_menshen/me')).status === 200
 
-test('each session says who, in which role, on what device, from where, since and until when', async t => {
+test('the session list shows user, role, device, address, start, last activity and expiry of each session', async t => {
   const { user } = await openConsole(t, { TRUSTED_PROXIES: '127.0.0.1' })
   await user('lisi', { 'user-agent': WECHAT, 'x-forwarded-for': '192.0.2.7' })
   const admin = await user('admin')
@@ -69,7 +69,7 @@ test('each session says who, in which role, on what device, from where, since an
   )
 })
 
-test('a session that is bound to its device says so in the list and on its page; one that is only offered to be does not', async t => {
+test('a device-bound session is marked in the list and on its page, and one without a registered device is not', async t => {
   const env = { BASE_URL: 'https://app.example.com', DEVICE_BOUND_SESSIONS: 'on', TRUSTED_PROXIES: '127.0.0.1' }
   const { user, menshen, provider } = await openConsole(t, env)
   const lisi = menshen.visitor()
@@ -90,7 +90,7 @@ test('a session that is bound to its device says so in the list and on its page;
   assert.match((await admin.get(page)).text, /已绑定设备/, 'also after the next proof')
 })
 
-test('the page of a session lists the personal keys of its user, without the keys', async t => {
+test('the page of a session lists the user’s personal keys by name, without showing the keys', async t => {
   const rules = [{ path: '/', roles: ['*'], keys: 'personal' as const }]
   const { user, menshen } = await openConsole(t, {}, { rules })
   const lisi = await user('lisi')
@@ -110,7 +110,7 @@ test('the page of a session lists the personal keys of its user, without the key
   )
 })
 
-test('one row per user, the newest first, has their sessions below it, with times relative to now', async t => {
+test('the session list groups sessions by user, newest first, with relative times', async t => {
   const { user, menshen } = await openConsole(t)
   await user('lisi', { 'user-agent': WECHAT })
   await user('wangwu')
@@ -143,7 +143,7 @@ test('one row per user, the newest first, has their sessions below it, with time
   }
 })
 
-test('a user is on one page with all sessions, also if others have signed in between; one with many shows the newest', async t => {
+test('each user appears on one page only, even if others signed in between; a user with 8 sessions shows 5 and a link to all', async t => {
   const { user } = await openConsole(t)
   await user('lisi')
   for (let n = 0; n < 110; n++) await user(`user-${n}`)
@@ -162,7 +162,7 @@ test('a user is on one page with all sessions, also if others have signed in bet
   assert.equal(rowsOf((await admin.get(`${LIST}?username=lisi`)).text).length, 8)
 })
 
-test('a search finds users by any part of name, display name, address, device or session id, in any case', async t => {
+test('the session search finds users by any part of name, display name, address, device or session id, in any case', async t => {
   const { menshen, provider, user } = await openConsole(t, { TRUSTED_PROXIES: '127.0.0.1' })
   const signInFrom = async (who: { username: string; nickname: string }, address: string, agent: string) => {
     const headers = { 'user-agent': agent, 'x-forwarded-for': address }
@@ -193,7 +193,7 @@ test('a search finds users by any part of name, display name, address, device or
   assert.ok(!hostile.text.includes('<script>alert'))
 })
 
-test('a search looks at a limited number of sessions, and the next page continues there', async () => {
+test('a session search reads at most 2000 sessions per page, and the next page continues there', async () => {
   const sessions = Array.from({ length: 5000 }, (_, n) => ({
     key: String(n),
     owner: String(n),
@@ -226,7 +226,7 @@ test('a search looks at a limited number of sessions, and the next page continue
   )
 })
 
-test('the newest come first, fifty on a page, counted; a name finds its own', async t => {
+test('the session list shows 50 sessions per page, newest first, with the total, and finds a user by name', async t => {
   const { user } = await openConsole(t)
   for (let n = 0; n < 59; n++) await user(`user-${n}`)
   const admin = await user('admin')
@@ -248,7 +248,7 @@ test('the newest come first, fifty on a page, counted; a name finds its own', as
       assert.equal((await admin.get(`${LIST}?${query}`)).status, 200, query)
 })
 
-test('a question comes first, then the end, then a notice that says it once', async t => {
+test('ending a session requires a confirmation, and a notice reports it once', async t => {
   const { user, origin } = await openConsole(t)
   const [one, other] = [await user('lisi'), await user('lisi')]
   const admin = await user('admin')
@@ -282,7 +282,7 @@ test('a question comes first, then the end, then a notice that says it once', as
   assert.match((await admin.get(`${ASK}?session=${own}`)).text, /这是您自己正在使用的会话/)
 })
 
-test('several sessions and users end at once, after a question that names them', async t => {
+test('selected sessions and all sessions of selected users end together, after a confirmation that names them', async t => {
   const { user, origin } = await openConsole(t)
   const lisi = [await user('lisi'), await user('lisi', { 'user-agent': WECHAT })]
   const [wangwu, zhaoliu] = [await user('wangwu'), await user('zhaoliu')]
@@ -332,7 +332,7 @@ test('several sessions and users end at once, after a question that names them',
   await until(async () => (await admin.get(events)).text.split('\n').length === 3)
 })
 
-test('too many at once end nothing, nothing chosen leads back, and one’s own session is warned of', async t => {
+test('ending over 100 sessions is refused, an empty selection redirects to the list, and one’s own session has a warning', async t => {
   const { user, origin } = await openConsole(t)
   const admin = await user('admin')
   const own = keyOf((await admin.get(LIST)).text)
@@ -350,7 +350,7 @@ test('too many at once end nothing, nothing chosen leads back, and one’s own s
   assert.match((await admin.get(`${ASK}?session=${own}`)).text, /您自己正在使用的会话/)
 })
 
-test('only a developer is asked, whatever the key; a key that is none leads back to the list', async t => {
+test('only a developer can open the confirmation page (403 otherwise); an invalid session key redirects to the list', async t => {
   const { user } = await openConsole(t)
   const [common, admin] = [await user('lisi'), await user('admin')]
   const session = keyOf((await admin.get(`${LIST}?username=lisi`)).text)
@@ -359,7 +359,7 @@ test('only a developer is asked, whatever the key; a key that is none leads back
     assert.equal((await admin.get(`${ASK}?session=${key}`)).headers.location, LIST, key)
 })
 
-test('a notice is made of a cookie that anyone may have written: it is text, or nothing', async t => {
+test('the content of the notice cookie, which anyone can forge, is shown escaped or not at all', async t => {
   const { user } = await openConsole(t)
   const admin = await user('admin')
   const session = `menshen_session=${admin.cookies.get('menshen_session')}`
@@ -375,7 +375,7 @@ test('a notice is made of a cookie that anyone may have written: it is text, or 
     assert.equal(await shown(said), undefined, said)
 })
 
-test('hostile names of browsers are text', async t => {
+test('the session list shows no hostile or overlong user agent', async t => {
   const { user, provider, menshen } = await openConsole(t)
   for (const agent of ['<script>alert(1)</script>', '"onmouseover=alert(1) x="', `Chrome/1 ${'x'.repeat(3000)}`])
     await user('lisi', { 'user-agent': agent })
@@ -386,7 +386,7 @@ test('hostile names of browsers are text', async t => {
   assert.doesNotMatch(page.text, /alert|xxxx/)
 })
 
-test('one session has a page of its own: its fields, and what happened to it alone, also after its end', async t => {
+test('the page of a session shows its fields and only its own events, also after the session has ended', async t => {
   const { user, origin } = await openConsole(t)
   const lisi = await user('lisi', { 'user-agent': WECHAT })
   await user('lisi')

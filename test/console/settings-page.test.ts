@@ -6,7 +6,7 @@ import { setUp } from '../kit/set-up.ts'
 
 const PATH = '/_menshen/console/settings'
 
-test('every setting is under a topic, defaults are dimmed, and no secret is shown', async t => {
+test('the settings page lists every setting under a topic, dims defaults and shows no secret', async t => {
   const scene = await setUp(t, {
     env: { SESSION_MAX_HOURS: '9', APP_NAME: '<b>采购</b>', PROVIDER_VARS: 'realm=staff,tenant=7' },
   })
@@ -27,7 +27,7 @@ test('every setting is under a topic, defaults are dimmed, and no secret is show
   assert.equal((await (await scene.user('zhangsan')).get(PATH)).status, 403)
 })
 
-test('a filter finds settings by name, description or value; "changed only" leaves out the defaults', async t => {
+test('the settings page filters by name or description, never finds a secret, and "changed only" hides defaults', async t => {
   const scene = await setUp(t, { env: { SESSION_MAX_HOURS: '9' } })
   const admin = await scene.user('admin')
   const shown = async (query: Record<string, string>) => {

@@ -25,12 +25,12 @@ suite('the Dockerfile', () => {
   const [dependencies, build, last] = stages
   assert.ok(dependencies && build && last)
 
-  test('the Dockerfile has three stages, on a Node that we run on, from no other registry', () => {
+  test('the Dockerfile has three stages, all based on node:26-slim', () => {
     assert.deepEqual(new Set(stages.map(({ base }) => base)), new Set(['node:26-slim']))
     assert.equal(stages.length, 3)
   })
 
-  test('the Dockerfile runs as a number that is not root, Node itself, with a health check', () => {
+  test('the Dockerfile runs Node directly as a numeric user that is not root, with a health check', () => {
     assert.match(lastOf(last, 'USER'), /^[1-9]\d*:[1-9]\d*$/)
     assert.deepEqual(JSON.parse(lastOf(last, 'ENTRYPOINT')), ['node', '/app/bin/menshen.js'])
     const [program, , script] = JSON.parse(lastOf(last, 'HEALTHCHECK').replace(/^CMD /, ''))
@@ -38,7 +38,7 @@ suite('the Dockerfile', () => {
     assert.ok(script.includes(OWN_PATHS.health))
   })
 
-  test('the Dockerfile takes over nothing of the development dependencies, and nothing but what .dockerignore lets through', () => {
+  test('the Dockerfile copies no development dependencies, and only files that .dockerignore allows', () => {
     assert.match(lastOf(dependencies, 'RUN'), /^npm ci .*--omit=dev/)
     const copied = last.instructions.filter(({ name }) => name === 'COPY').map(({ text }) => text)
     const fromBuild = copied.filter(text => text.startsWith('--from=build '))
@@ -56,7 +56,7 @@ suite('the Dockerfile', () => {
     for (const name of ['.env', '.git', 'data', 'node_modules', 'test']) assert.ok(!sent.includes(name))
   })
 
-  test('the Dockerfile builds with every file that the build script imports or names', () => {
+  test('the build context of the Dockerfile has every file that the build script imports or names', () => {
     const sent = readContext()
     const script = read('scripts/build.ts')
     const imported = [...script.matchAll(/from '\.\/([\w-]+\.ts)'/g)].map(([, name]) => `scripts/${name}`)
@@ -66,7 +66,7 @@ suite('the Dockerfile', () => {
     assert.ok(imported.length > 0 && named.length > 0)
   })
 
-  test('the Dockerfile sets what is a setting', () => {
+  test('the Dockerfile sets NODE_ENV to production and HOST to 0.0.0.0, and its settings are valid', () => {
     const { NODE_ENV, HOST } = readSettings({ ...environmentOf(last) })
     assert.deepEqual([NODE_ENV, HOST], ['production', '0.0.0.0'])
   })
@@ -77,13 +77,13 @@ suite('compose', () => {
   const { menshen, nginx, redis, application } = services
   assert.ok(menshen && nginx && redis && application)
 
-  test('with compose Menshen takes its settings', t => {
+  test('Menshen accepts the settings in the Compose file, which leaves enough time for a shutdown', t => {
     checkSettings(menshen.environment ?? {}, tempFolder(t), /^\/run\/secrets\/(\w+)$/, menshen.secrets ?? [])
     assert.deepEqual(Object.keys(secrets), menshen.secrets)
     assert.ok(Number.parseInt(menshen.stop_grace_period ?? '', 10) > LONGEST_CLOSE_SECONDS)
   })
 
-  test('with compose no one gets to the application or to Redis but by Menshen, and it believes nginx alone', () => {
+  test('the Compose file exposes neither the application nor Redis, and Menshen trusts only nginx as a proxy', () => {
     for (const service of [redis, application]) {
       assert.deepEqual(Object.keys(service.networks), ['back'])
       assert.equal(service.ports, undefined)
@@ -100,7 +100,7 @@ suite('compose', () => {
     assert.ok(redis.command?.includes(`\${${asked}}`))
   })
 
-  test('with compose nginx takes its configuration', async t => {
+  test('nginx accepts the configuration of the Compose example', async t => {
     const folder = tempFolder(t)
     const { certFile, keyFile } = makeAuthority(folder)
     const own = read('examples/compose/nginx.conf')

@@ -100,18 +100,18 @@ const workloads = [deployment, redis].map(({ metadata, spec }) => ({
   container: spec?.template.spec?.containers[0],
 }))
 
-test('in Kubernetes every manifest is one of the API, in the base and in production', async t => {
+test('every Kubernetes manifest of the base and of production matches the API schema', async t => {
   assert.deepEqual(await mistakesIn([...base, ...buildOverlay(t, 'production')]), [])
 })
 
-test('routes of the Gateway API in other examples are those of its API', async () => {
+test('the Gateway API routes in the other examples match the API schema', async () => {
   const texts = ['envoy-gateway', 'nginx-gateway-fabric'].map(name => read(`examples/${name}/menshen.yaml`))
   const routes = ofKind<IHTTPRoute>('HTTPRoute', texts.flatMap(parseStrictly))
   assert.ok(routes.length >= 3)
   assert.deepEqual(await mistakesIn(routes as Manifest[]), [])
 })
 
-test('a key that the API does not have, a wrong value and a kind that does not exist are found', async () => {
+test('the check of the manifests finds an unknown key, a wrong value and an unknown kind', async () => {
   const [route, monitor] = [one<IHTTPRoute>('HTTPRoute'), one<IServiceMonitor>('ServiceMonitor')]
   const wrong = [
     { ...deployment, spec: { ...deployment.spec, replcas: 2 } },
@@ -123,7 +123,7 @@ test('a key that the API does not have, a wrong value and a kind that does not e
   assert.deepEqual(await mistakesIn([{ ...deployment, apiVersion: 'apps/v2' }]), ['there is no Deployment in apps/v2'])
 })
 
-test('in Kubernetes the kustomization has every file of the base, and no file has a key twice', () => {
+test('the kustomization lists every file of the base, and no manifest has a duplicate key', () => {
   const files = readdirSync(join(FOLDER, 'base'))
   const { resources, configMapGenerator } = parse(read('examples/kubernetes/base/kustomization.yaml'))
   const used = [...resources, ...configMapGenerator.flatMap(({ files = [] }) => files), 'kustomization.yaml']
@@ -132,7 +132,7 @@ test('in Kubernetes the kustomization has every file of the base, and no file ha
     parseStrictly(read(`examples/kubernetes/base/${name}`))
 })
 
-test('in Kubernetes production has its own host name, provider and image, and all else of the base', t => {
+test('the production overlay changes host name, provider and image, and keeps the other settings and manifests of the base', t => {
   const production = buildOverlay(t, 'production')
   const all = JSON.stringify(production)
   const { data = {} } = one<IConfigMap>('ConfigMap', 'menshen-settings', production)
@@ -154,7 +154,7 @@ function settingsNameOf(all: Manifest[]): string {
   return one<IConfigMap>('ConfigMap', 'menshen-settings', all).metadata.name
 }
 
-test('in Kubernetes Menshen takes its settings and its configuration, and secrets come from the Secret alone', async t => {
+test('in Kubernetes, Menshen accepts its settings and configuration, and secrets come only from the Secret', async t => {
   const folder = tempFolder(t)
   const secretItems = pod.volumes?.find(({ name }) => name === 'secrets')?.secret?.items ?? []
   const secretMount = container.volumeMounts?.find(({ name }) => name === 'secrets')
@@ -189,7 +189,7 @@ test('in Kubernetes Menshen takes its settings and its configuration, and secret
   assert.ok(config.rules?.length)
 })
 
-test('in Kubernetes the commands of the page make a Secret that Menshen and Redis take', async t => {
+test('the commands in the Kubernetes README create a Secret that Menshen and Redis accept', async t => {
   const folder = tempFolder(t)
   const snippet = snippetsIn(PAGE, readPage(PAGE)).find(({ text }) => text.includes('secret generic'))
   const dryRun = `kubectl() { command kubectl "$@" --dry-run=client -o yaml; }\n`
@@ -253,7 +253,7 @@ async function checkRedis(t: TestContext, conf: string, address: URL): Promise<v
   assert.equal(await opened.read('nothing'), undefined)
 }
 
-test('in Kubernetes the probes ask paths that Menshen has, at the port of the image', () => {
+test('the Kubernetes probes and the ServiceMonitor use paths of Menshen, at the port of the image', () => {
   assert.equal(container.startupProbe?.httpGet?.path, OWN_PATHS.health)
   assert.equal(container.livenessProbe?.httpGet?.path, OWN_PATHS.health)
   assert.equal(container.readinessProbe?.httpGet?.path, OWN_PATHS.ready)
@@ -271,7 +271,7 @@ test('in Kubernetes the probes ask paths that Menshen has, at the port of the im
   assert.equal(container.image, `menshen:${version}`)
 })
 
-test('in Kubernetes no pod has privileges, writes to its root, or knows the API of the cluster', () => {
+test('no Kubernetes pod has privileges, a writable root file system or a service account token', () => {
   for (const { name, pod, container } of workloads) {
     assert.equal(pod?.automountServiceAccountToken, false, name)
     assert.equal(pod?.securityContext?.runAsNonRoot, true, name)
@@ -287,7 +287,7 @@ test('in Kubernetes no pod has privileges, writes to its root, or knows the API 
   }
 })
 
-test('in Kubernetes a rollout replaces one pod after the other, with the time to end, as the test of a rolling restart does', () => {
+test('a Kubernetes rollout replaces one pod at a time and leaves it time to stop, as in the rolling restart test', () => {
   const { strategy, replicas } = deployment.spec ?? {}
   assert.deepEqual(strategy, { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } })
   const [program, wait] = container.lifecycle?.preStop?.exec?.command ?? []
@@ -314,7 +314,7 @@ test('in Kubernetes a rollout replaces one pod after the other, with the time to
   assert.equal(one<IPodDisruptionBudget>('PodDisruptionBudget').spec?.minAvailable, 1)
 })
 
-test('in Kubernetes every selector finds its pods, and every route and Service its port', () => {
+test('every Kubernetes selector matches its pods, and every route and Service its port', () => {
   for (const { labels, selector, name } of workloads) assert.deepEqual(selector, labels, name)
   const podsOf = (selector: object | undefined) =>
     workloads.filter(({ labels }) => JSON.stringify(labels) === JSON.stringify(selector))
@@ -339,7 +339,7 @@ test('in Kubernetes every selector finds its pods, and every route and Service i
   assert.deepEqual(backends, [{ name: menshen.metadata.name, port: menshen.spec?.ports?.[0]?.port }])
 })
 
-test('in Kubernetes browsers reach the host of BASE_URL by https, and none of the paths for proxies', () => {
+test('in Kubernetes, browsers reach the host of BASE_URL over https, but not the paths for authorization checks by proxies', () => {
   const gateway = JSON.stringify(one('Gateway'))
   assert.ok(gateway.includes(`"hostname":"${new URL(settings.BASE_URL ?? '').hostname}"`))
   const [closed] = one<IHTTPRoute>('HTTPRoute').spec?.rules ?? []
@@ -352,7 +352,7 @@ test('in Kubernetes browsers reach the host of BASE_URL by https, and none of th
   assert.equal(redirect?.filters?.[0]?.requestRedirect?.scheme, 'https')
 })
 
-test('in Kubernetes the network lets through what Menshen needs, and nothing else to it, to Redis or to the application', () => {
+test('the network policies allow only the traffic that Menshen needs, and only Menshen reaches Redis and the application', () => {
   const { ingress = [], egress = [] } = one<INetworkPolicy>('NetworkPolicy').spec ?? {}
   const namespaceOf = (peer: INetworkPolicyPeer) => peer.namespaceSelector?.matchLabels?.['kubernetes.io/metadata.name']
   const portsOf = (rule: { ports?: { protocol?: string; port?: number | string }[] }) =>
@@ -387,7 +387,7 @@ test('in Kubernetes the network lets through what Menshen needs, and nothing els
   }
 })
 
-test('in Kubernetes Prometheus reads the metrics, because its addresses are not those of the gateway', () => {
+test('in Kubernetes, METRICS_FROM includes the address of a Prometheus pod, and TRUSTED_PROXIES does not', () => {
   const [readers, proxies] = [new Networks(), new Networks()]
   assert.ok(readers.add(settings.METRICS_FROM ?? ''))
   assert.ok(proxies.add(settings.TRUSTED_PROXIES ?? ''))
@@ -395,7 +395,7 @@ test('in Kubernetes Prometheus reads the metrics, because its addresses are not 
   assert.ok(!proxies.has('10.244.1.1'))
 })
 
-test('in Kubernetes the page shows what kubectl says of every manifest', t => {
+test('the Kubernetes README shows the output of kubectl for every manifest', t => {
   const named = buildOverlay(t, 'production').map(({ apiVersion, kind, metadata }) => {
     const group = apiVersion.includes('/') ? `.${apiVersion.split('/')[0]}` : ''
     const name = withoutHash(metadata.name)

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { landing, start } from './harness.ts'
 
-test('the page offers every user as a button, and one to deny', async t => {
+test('the authorization page has a button for every user and one to deny access', async t => {
   const { get, authorizePath, provider } = await start(t)
   const response = await get(authorizePath())
   const page = await response.text()
@@ -18,7 +18,7 @@ test('the page offers every user as a button, and one to deny', async t => {
   assert.match(page, /<button[^>]*>拒绝<\/button>/)
 })
 
-test('the page needs nothing inline and may only send its form here and back to the application', async t => {
+test('the page has no inline script or style, and its CSP limits forms to itself and the application', async t => {
   const { get, authorizePath } = await start(t)
   const response = await get(authorizePath())
   const policy = response.headers.get('content-security-policy') ?? ''
@@ -30,7 +30,7 @@ test('the page needs nothing inline and may only send its form here and back to 
   assert.match((await get('/icon.svg')).headers.get('content-type') ?? '', /^image\/svg\+xml/)
 })
 
-test('a click on a user leads back to the application with a code and the state', async t => {
+test('choosing a user redirects to the application with a code and the state', async t => {
   const { postForm, authorizePath } = await start(t)
   const response = await postForm(authorizePath(), { username: 'admin' })
   assert.equal(response.status, 303)
@@ -39,7 +39,7 @@ test('a click on a user leads back to the application with a code and the state'
   assert.equal(back.get('state'), 'random_idp')
 })
 
-test('a click on 拒绝 leads back with access_denied and the state', async t => {
+test('a click on 拒绝 redirects to the application with access_denied and the state', async t => {
   const { postForm, authorizePath } = await start(t)
   const back = landing(await postForm(authorizePath(), { deny: 'yes' }))
   assert.equal(back.get('error'), 'access_denied')
@@ -47,7 +47,7 @@ test('a click on 拒绝 leads back with access_denied and the state', async t =>
   assert.equal(back.has('code'), false)
 })
 
-test('a form sent by a page of another site signs no one in', async t => {
+test('a form posted from another site gets 403 and signs no user in', async t => {
   const { postForm, authorizePath } = await start(t)
   for (const headers of [{ origin: 'http://evil.example' }, { 'sec-fetch-site': 'cross-site' }]) {
     const response = await postForm(authorizePath(), { username: 'admin' }, headers)
@@ -56,13 +56,13 @@ test('a form sent by a page of another site signs no one in', async t => {
   }
 })
 
-test('an unknown user gets a page, not a code', async t => {
+test('an unknown or missing username gets 400', async t => {
   const { postForm, authorizePath } = await start(t)
   assert.equal((await postForm(authorizePath(), { username: 'nobody' })).status, 400)
   assert.equal((await postForm(authorizePath(), {})).status, 400)
 })
 
-test('a wrong client or redirect address gets a page and is never redirected', async t => {
+test('a wrong client or redirect URI gets a 400 page and is never redirected', async t => {
   const { get, authorizePath, at } = await start(t)
   const good = authorizePath()
   const untrusted = [
@@ -82,7 +82,7 @@ test('a wrong client or redirect address gets a page and is never redirected', a
   }
 })
 
-test('every other mistake goes back to the application with its error and the state', async t => {
+test('every other invalid request redirects to the application with its error and the state', async t => {
   const { get, authorizePath } = await start(t)
   const challenge = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
   const mistakes: [path: string, error: string][] = [
@@ -107,7 +107,7 @@ test('every other mistake goes back to the application with its error and the st
   }
 })
 
-test('a state that was sent twice does not come back', async t => {
+test('a request with two states gets invalid_request without a state', async t => {
   const { get, authorizePath } = await start(t)
   const back = landing(await get(`${authorizePath()}&state=other_idp`))
   assert.equal(back.get('error'), 'invalid_request')

@@ -7,13 +7,13 @@ import { start } from './harness.ts'
 const HAN = /\p{Script=Han}/u
 const langOf = async (response: Response) => /<html lang="([^"]*)">/.exec(await response.text())?.[1]
 
-test('pages are Chinese unless it is said otherwise, whatever the browser likes', async t => {
+test('pages are Chinese by default, regardless of Accept-Language', async t => {
   const { get, authorizePath } = await start(t)
   const english = { 'accept-language': 'en' }
   for (const path of ['/', authorizePath(), '/nothing']) assert.equal(await langOf(await get(path, english)), 'zh-CN')
 })
 
-test('the language is that of the application, or with auto the browser’s', async t => {
+test('pages use the configured language, with auto the browser’s, and Chinese if neither is supported', async t => {
   const english = await start(t, { language: 'en' })
   assert.equal(await langOf(await english.get('/')), 'en')
   const auto = await start(t, { language: 'auto' })
@@ -30,7 +30,7 @@ test('the language is that of the application, or with auto the browser’s', as
   assert.equal(await langOf(await japanese.get('/')), 'zh-CN')
 })
 
-test('no word of the English pages is Chinese, but for the switch and for names', async t => {
+test('English pages contain no Chinese outside the footer with the language switch', async t => {
   const { get, authorizePath, postForm, provider, tokensFor } = await start(t, { language: 'en', users: [NOBODY] })
   await tokensFor('ann')
   const pages = [
@@ -50,7 +50,7 @@ test('no word of the English pages is Chinese, but for the switch and for names'
   assert.match(await (await get('/')).text(), /Delay: 1000 ms<\/span> <span>Failing token calls: always/)
 })
 
-test('the switch keeps the choice in a cookie, and leads back to the page', async t => {
+test('the language switch stores the choice in a cookie and redirects back to the page', async t => {
   const { get, postForm, authorizePath, provider } = await start(t)
   const own = { origin: provider.url }
   assert.match(await (await get('/')).text(), /<button [^>]*name="language" value="en" lang="en">English</)

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { assertError, CLIENT, start, tokensOf } from './harness.ts'
 
-test('a server that hands in the refresh token ends the session', async t => {
+test('a server ends the session by posting the refresh token to /oauth/logout', async t => {
   const { tokensFor, postForm, userInfo, refresh } = await start(t)
   const tokens = await tokensFor('admin')
   const form = { client_id: CLIENT.clientId, refresh_token: tokens.refresh_token }
@@ -16,7 +16,7 @@ test('a server that hands in the refresh token ends the session', async t => {
   assert.equal((await postForm('/oauth/logout', form)).status, 200)
 })
 
-test('a sign-out by an unknown client, or without a token, ends nothing', async t => {
+test('a sign-out with an unknown client or without a token is refused and ends no session', async t => {
   const { tokensFor, postForm, refresh } = await start(t)
   const { refresh_token } = await tokensFor('admin')
   await assertError(await postForm('/oauth/logout', { client_id: 'other', refresh_token }), 401, 'invalid_client')
@@ -24,7 +24,7 @@ test('a sign-out by an unknown client, or without a token, ends nothing', async 
   await tokensOf(await refresh(refresh_token))
 })
 
-test('a browser is sent back to an address of the application', async t => {
+test('sign-out redirects a browser to the application’s redirect_url or post_logout_redirect_uri', async t => {
   const { get } = await start(t)
   for (const name of ['redirect_url', 'post_logout_redirect_uri']) {
     const response = await get(`/oauth/logout?${name}=${encodeURIComponent('http://localhost:4000/login?a=1')}`)
@@ -33,7 +33,7 @@ test('a browser is sent back to an address of the application', async t => {
   }
 })
 
-test('a browser that names no address, or a foreign one, sees that it is signed out', async t => {
+test('sign-out without a redirect address, or with a foreign one, shows the signed-out page', async t => {
   const { get } = await start(t)
   const foreign = [
     'http://evil.example/',

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { assertError, CREDENTIALS, start, tokensOf } from './harness.ts'
 
-test('tokens live as long as the panel says', async t => {
+test('access tokens expire after the lifetime set in the panel', async t => {
   const { misbehave, tokensFor, userInfo, pass } = await start(t)
   await misbehave({ accessTokenSeconds: '310' })
   const tokens = await tokensFor('admin')
@@ -15,7 +15,7 @@ test('tokens live as long as the panel says', async t => {
   assert.equal((await userInfo(tokens.access_token)).status, 401)
 })
 
-test('the next refresh is refused, and the one after it succeeds', async t => {
+test('with refuseRefreshes=1 the next refresh is refused and the one after it succeeds', async t => {
   const { misbehave, tokensFor, refresh } = await start(t)
   const { refresh_token } = await tokensFor('admin')
   await misbehave({ refuseRefreshes: '1' })
@@ -23,7 +23,7 @@ test('the next refresh is refused, and the one after it succeeds', async t => {
   await tokensOf(await refresh(refresh_token))
 })
 
-test('the next token calls fail, as many as were asked for', async t => {
+test('failTokenCalls makes that number of token calls fail with 500', async t => {
   const { misbehave, signIn, redeem } = await start(t)
   await misbehave({ failTokenCalls: '2' })
   const code = await signIn('admin')
@@ -32,7 +32,7 @@ test('the next token calls fail, as many as were asked for', async t => {
   await tokensOf(await redeem(code))
 })
 
-test('the next user info calls fail, or say success=false', async t => {
+test('the next user info calls return 500 with failUserInfoCalls and success=false with denyUserInfoCalls', async t => {
   const { misbehave, tokensFor, userInfo } = await start(t)
   const { access_token } = await tokensFor('admin')
   await misbehave({ failUserInfoCalls: '1', denyUserInfoCalls: '1' })
@@ -44,7 +44,7 @@ test('the next user info calls fail, or say success=false', async t => {
   assert.equal(((await (await userInfo(access_token)).json()) as { success: boolean }).success, true)
 })
 
-test('a count of 999 never runs down, until all is reset', async t => {
+test('a failure count of 999 lasts until the panel is reset', async t => {
   const { misbehave, tokensFor, userInfo, get } = await start(t)
   const { access_token } = await tokensFor('admin')
   await misbehave({ failUserInfoCalls: '999', accessTokenSeconds: '60' })
@@ -55,7 +55,7 @@ test('a count of 999 never runs down, until all is reset', async t => {
   assert.match(await (await get('/')).text(), /一切正常/)
 })
 
-test('calls from a server take as long as they are told to', async t => {
+test('calls from a server are delayed by delayMs', async t => {
   const { misbehave, userInfo } = await start(t)
   await misbehave({ delayMs: '100' })
   const before = performance.now()
@@ -63,7 +63,7 @@ test('calls from a server take as long as they are told to', async t => {
   assert.ok(performance.now() - before >= 99)
 })
 
-test('a refresh has happened even if the caller gives up before its late answer', async t => {
+test('a delayed refresh takes effect even if the caller gives up before the response', async t => {
   const { misbehave, tokensFor, refresh, at, get } = await start(t)
   const { refresh_token } = await tokensFor('admin')
   await misbehave({ delayMs: '60000' })
@@ -77,7 +77,7 @@ test('a refresh has happened even if the caller gives up before its late answer'
   await assertError(await refresh(refresh_token), 400, 'invalid_grant')
 })
 
-test('pages are never delayed, and closing does not wait for a delay', async t => {
+test('delayMs does not delay pages, and close does not wait for delayed calls', async t => {
   const { misbehave, get, userInfo, provider } = await start(t)
   await misbehave({ delayMs: '60000' })
   let isAnswered = false
@@ -92,7 +92,7 @@ test('pages are never delayed, and closing does not wait for a delay', async t =
   await call
 })
 
-test('the panel lists who is signed in, and never shows a token', async t => {
+test('the panel lists signed-in users and never shows a token', async t => {
   const { tokensFor, refresh, get } = await start(t)
   assert.match(await (await get('/')).text(), /当前没有会话/)
   const first = await tokensFor('zhangsan')
@@ -104,7 +104,7 @@ test('the panel lists who is signed in, and never shows a token', async t => {
   }
 })
 
-test('only the panel itself can change the behaviour', async t => {
+test('only requests from the panel itself can change its settings', async t => {
   const { postForm, provider, get } = await start(t)
   const change = { accessTokenSeconds: '60' }
   const foreign: Record<string, string>[] = [
@@ -119,7 +119,7 @@ test('only the panel itself can change the behaviour', async t => {
   assert.equal((await postForm('/panel', change, { 'sec-fetch-site': 'same-origin' })).status, 303)
 })
 
-test('a value out of bounds, or of an unknown name, changes nothing', async t => {
+test('an invalid value or an unknown setting name gets 400 and changes nothing', async t => {
   const { postForm, provider, get } = await start(t)
   const wrong: Record<string, string>[] = [
     { accessTokenSeconds: '0' },

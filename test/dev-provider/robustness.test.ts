@@ -12,20 +12,20 @@ import { CLIENT, start } from './harness.ts'
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' }
 const PATHS = ['/', '/panel', '/oauth/authorize', '/oauth/token', '/oauth/logout', '/api/bff/v1.2/oauth2/userinfo']
 
-test('a port that is taken is reported as the system reports it', async t => {
+test('startDevProvider rejects with EADDRINUSE if the port is taken', async t => {
   const { provider } = await start(t)
   const port = Number(new URL(provider.url).port)
   await assert.rejects(startDevProvider({ port, ...CLIENT, now: () => 0 }), { code: 'EADDRINUSE' })
 })
 
-test('closing twice is as good as once', async t => {
+test('the provider can be closed twice and then refuses connections', async t => {
   const { provider } = await start(t)
   await provider.close()
   await provider.close()
   await assert.rejects(fetch(provider.url))
 })
 
-test('an odd method is answered with 405 and the methods that there are', async t => {
+test('an unsupported method gets 405 with an Allow header, and an unknown path gets 404', async t => {
   const { at } = await start(t)
   for (const path of PATHS) {
     for (const method of ['PUT', 'DELETE', 'PATCH', 'OPTIONS', 'PROPFIND']) {
@@ -38,7 +38,7 @@ test('an odd method is answered with 405 and the methods that there are', async 
   assert.equal((await fetch(at('/nowhere'))).status, 404)
 })
 
-test('a body of more than 16 KiB is refused, announced or not', async t => {
+test('a body over 16 KiB gets 413, and a body without Content-Length gets 411', async t => {
   const { at } = await start(t)
   const body = `code=${'x'.repeat(16 * 1024)}`
   const announced = await fetch(at('/oauth/token'), { method: 'POST', body, headers: FORM })
@@ -47,7 +47,7 @@ test('a body of more than 16 KiB is refused, announced or not', async t => {
   assert.equal((await fetch(at('/oauth/token'), unannounced)).status, 411)
 })
 
-test('malformed forms are the fault of their sender', async t => {
+test('a malformed form gets a 4xx status, whatever its content type', async t => {
   const { at, authorizePath } = await start(t)
   const bodies = ['%', '%E0%A4%A', '&&&===', '\0\0', 'a'.repeat(16_000), '__proto__=1', '&'.repeat(16_000)]
   for (const path of ['/panel', '/oauth/token', '/oauth/logout', authorizePath()]) {
@@ -60,7 +60,7 @@ test('malformed forms are the fault of their sender', async t => {
   }
 })
 
-test('what is hardly HTTP, or breaks off, is survived', async t => {
+test('the provider survives malformed HTTP and requests that break off', async t => {
   const { provider, get } = await start(t)
   const raws = [
     'hello\r\n\r\n',
@@ -83,7 +83,7 @@ test('what is hardly HTTP, or breaks off, is survived', async t => {
   assert.equal((await get('/')).status, 200)
 })
 
-test('a map forgets what has expired, and the oldest when it is full', () => {
+test('an expiring map drops expired entries, and the oldest entry when it is full', () => {
   const map = createExpiringMap<string>({ lifetimeMs: 100, limit: 2 })
   map.set('a', 'first', 0)
   map.set('b', 'second', 10)

@@ -31,7 +31,7 @@ test('a second use of a code is refused and revokes the tokens issued from it', 
   await assertError(await refresh(tokens.refresh_token), 400, 'invalid_grant')
 })
 
-test('a code is good for just under sixty seconds', async t => {
+test('a code is valid for just under sixty seconds', async t => {
   const { redeem, signIn, pass } = await start(t)
   const inTime = await signIn('admin')
   pass(59)
@@ -41,7 +41,7 @@ test('a code is good for just under sixty seconds', async t => {
   await assertError(await redeem(late), 400, 'invalid_grant')
 })
 
-test('a wrong redirect address is refused', async t => {
+test('a wrong redirect_uri is refused and does not spend the code', async t => {
   const { redeem, signIn } = await start(t)
   const code = await signIn('admin')
   for (const redirect_uri of ['http://localhost:4000/other', '']) {
@@ -57,7 +57,7 @@ test('a wrong verifier spends the code', async t => {
   await assertError(await redeem(code, { code_verifier: VERIFIER }), 400, 'invalid_grant')
 })
 
-test('the verifier must prove the challenge, and must not come without one', async t => {
+test('a code with a challenge requires its verifier, and a verifier without a challenge is refused', async t => {
   const { redeem, signIn } = await start(t)
   await tokensOf(await redeem(await signIn('admin', PKCE), { code_verifier: VERIFIER }))
   await assertError(await redeem(await signIn('admin', PKCE)), 400, 'invalid_grant')
@@ -87,7 +87,7 @@ test('each refresh gives a new refresh token, and older access tokens stay valid
   assert.equal((await userInfo(second.access_token)).status, 200)
 })
 
-test('the reuse of an old refresh token revokes the whole family, and no other', async t => {
+test('reuse of an old refresh token revokes its whole token family and no other', async t => {
   const { tokensFor, refresh, userInfo } = await start(t)
   const bystander = await tokensFor('lisi')
   const first = await tokensFor('lisi')
@@ -98,7 +98,7 @@ test('the reuse of an old refresh token revokes the whole family, and no other',
   await tokensOf(await refresh(bystander.refresh_token))
 })
 
-test('of parallel refreshes with one token at most one succeeds, and the family is revoked', async t => {
+test('only one of five parallel refreshes with one token succeeds, and its token family is revoked', async t => {
   const { tokensFor, refresh, userInfo } = await start(t)
   const { refresh_token } = await tokensFor('admin')
   const answers = await Promise.all(Array.from({ length: 5 }, () => refresh(refresh_token)))
@@ -109,14 +109,14 @@ test('of parallel refreshes with one token at most one succeeds, and the family 
   }
 })
 
-test('a family that no one refreshes for thirty days is forgotten', async t => {
+test('a refresh token that is not used for thirty days is rejected', async t => {
   const { tokensFor, refresh, pass } = await start(t)
   const { refresh_token } = await tokensFor('admin')
   pass(30 * 24 * 3600)
   await assertError(await refresh(refresh_token), 400, 'invalid_grant')
 })
 
-test('requests that are not well formed are refused with the right error', async t => {
+test('invalid token requests are refused with the matching OAuth error code', async t => {
   const { redeem, refresh, at } = await start(t)
   await assertError(await redeem('x', { grant_type: '' }), 400, 'invalid_request')
   await assertError(await redeem('x', { grant_type: 'password' }), 400, 'unsupported_grant_type')

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { assertError, start } from './harness.ts'
 
-test('a valid token gets the seven fields in their envelope, and groups', async t => {
+test('user info for a valid token has the seven fields and the groups in the envelope', async t => {
   const { tokensFor, userInfo } = await start(t)
   const response = await userInfo((await tokensFor('admin')).access_token)
   assert.equal(response.status, 200)
@@ -27,7 +27,7 @@ test('a valid token gets the seven fields in their envelope, and groups', async 
   })
 })
 
-test('every user can be told from the others, and all fields but the groups are strings', async t => {
+test('every user has a distinct sub, and all fields except the groups are strings', async t => {
   const { provider, tokensFor, userInfo } = await start(t)
   const subs = new Set<unknown>()
   for (const username of provider.users) {
@@ -42,7 +42,7 @@ test('every user can be told from the others, and all fields but the groups are 
   assert.equal(subs.size, provider.users.length)
 })
 
-test('an unknown, misused or expired token is refused', async t => {
+test('user info returns 401 invalid_token for an unknown, empty or expired token and for a refresh token', async t => {
   const { tokensFor, userInfo, pass } = await start(t)
   const tokens = await tokensFor('admin')
   await assertError(await userInfo('unknown'), 401, 'invalid_token')

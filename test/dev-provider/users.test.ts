@@ -15,7 +15,7 @@ const ANN = {
   groups: ['finance', 'a & b'],
 }
 
-test('every card shows the groups of its user', async t => {
+test('the card of each user shows the user’s groups', async t => {
   const { get, authorizePath } = await start(t)
   const page = await (await get(authorizePath())).text()
   const cards = page.match(/<li>.*?<\/li>/gs) ?? []
@@ -23,7 +23,7 @@ test('every card shows the groups of its user', async t => {
   assert.deepEqual(groups, [['admins', 'staff'], ['marketing', 'staff'], ['finance', 'staff'], []])
 })
 
-test('users of a configuration take the place of ours, and others take theirs', async t => {
+test('configured users replace the built-in ones, and setUsers replaces or restores them', async t => {
   const { provider, get, authorizePath, tokensFor, userInfo, postForm } = await start(t, { users: [ANN] })
   assert.deepEqual(provider.users, ['ann'])
   const page = await (await get(authorizePath())).text()

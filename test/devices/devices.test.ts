@@ -96,7 +96,7 @@ test('DEVICE_BOUND_SESSIONS', async t => {
     assert.equal(event.user, 'zhangsan')
   })
 
-  await t.test('the ticket alone counts until the second cookie was seen once, then it is a visitor’s', async () => {
+  await t.test('the ticket alone is accepted only until the second cookie has been seen once', async () => {
     const { client } = await boundUser(scene)
     assert.equal(await statusOf(client, ticketAlone(client)), 200)
     assert.equal(await statusOf(client, withBound(client, 'of-another-session')), 200)
@@ -124,7 +124,7 @@ test('DEVICE_BOUND_SESSIONS', async t => {
     assert.equal(scene.eventsOf('device_missing').length, 1, 'once a minute for each session')
   })
 
-  await t.test('a WebSocket needs the second cookie, too', async () => {
+  await t.test('a WebSocket without the second cookie gets 401', async () => {
     const { client } = await provenUser(scene)
     const socket = new WebSocket(scene.url.replace('http', 'ws'), {
       headers: { cookie: String(ticketAlone(client).headers?.cookie), origin: BASE_URL },
@@ -134,35 +134,38 @@ test('DEVICE_BOUND_SESSIONS', async t => {
     socket.on('error', () => {}).terminate()
   })
 
-  await t.test('the application never gets the second cookie, and cannot set it', async () => {
+  await t.test('the application receives neither the ticket nor the second cookie', async () => {
     const { client } = await provenUser(scene)
     await client.get('/')
     assert.doesNotMatch(String(scene.upstream.last().headers.cookie), /menshen/)
   })
 
-  await t.test('a refresh needs a proof, and brings another cookie', async () => {
-    const { client, device, id } = await provenUser(scene)
-    const first = boundCookie(client)
-    const asked = await device.refresh(client, id)
-    assert.equal(asked.status, 403)
-    assert.deepEqual(asked.setCookies, [])
-    const { challenge } = nextChallenge(asked)
-    const answer = await device.refresh(client, id, challenge)
-    assert.equal(answer.status, 200)
-    assert.equal(answer.json<{ session_identifier: string }>().session_identifier, id)
-    const second = boundCookie(client)
-    assert.notEqual(second, first)
-    assert.notEqual(nextChallenge(answer).challenge, challenge)
-    assert.equal(
-      await statusOf(client, withBound(client, first)),
-      200,
-      'requests that were under way bring the old one',
-    )
-    assert.equal(await statusOf(client, withBound(client, second)), 200)
-    await device.refresh(client, id, nextChallenge(answer).challenge)
-    assert.equal(await statusOf(client, withBound(client, first)), 401)
-    assert.equal(await statusOf(client, withBound(client, second)), 200)
-  })
+  await t.test(
+    'a refresh requires a proof and sets a new cookie; the old one stays valid until the next refresh',
+    async () => {
+      const { client, device, id } = await provenUser(scene)
+      const first = boundCookie(client)
+      const asked = await device.refresh(client, id)
+      assert.equal(asked.status, 403)
+      assert.deepEqual(asked.setCookies, [])
+      const { challenge } = nextChallenge(asked)
+      const answer = await device.refresh(client, id, challenge)
+      assert.equal(answer.status, 200)
+      assert.equal(answer.json<{ session_identifier: string }>().session_identifier, id)
+      const second = boundCookie(client)
+      assert.notEqual(second, first)
+      assert.notEqual(nextChallenge(answer).challenge, challenge)
+      assert.equal(
+        await statusOf(client, withBound(client, first)),
+        200,
+        'requests that were under way bring the old one',
+      )
+      assert.equal(await statusOf(client, withBound(client, second)), 200)
+      await device.refresh(client, id, nextChallenge(answer).challenge)
+      assert.equal(await statusOf(client, withBound(client, first)), 401)
+      assert.equal(await statusOf(client, withBound(client, second)), 200)
+    },
+  )
 
   await t.test('the second cookie expires after ten minutes, and a proof restores the session', async () => {
     const { client, device, id } = await provenUser(scene)
@@ -175,7 +178,7 @@ test('DEVICE_BOUND_SESSIONS', async t => {
     assert.equal(await statusOf(client), 200)
   })
 
-  await t.test('two proofs at once get the same cookie', async () => {
+  await t.test('two concurrent proofs get the same cookie', async () => {
     const { client, device, id } = await provenUser(scene)
     const { challenge } = nextChallenge(await device.refresh(client, id))
     const answers = await Promise.all([1, 2].map(() => device.refresh(client, id, challenge)))
@@ -189,17 +192,20 @@ test('DEVICE_BOUND_SESSIONS', async t => {
     assert.equal(await statusOf(client), 200)
   })
 
-  await t.test('a wrong challenge under a right signature gets a new challenge, and ends nothing', async () => {
-    const { client, device, id } = await provenUser(scene)
-    const refused = await device.refresh(client, id, 'a-challenge-of-long-ago')
-    assert.equal(refused.status, 403)
-    assert.deepEqual([scene.eventsOf('device_refused').at(-1)?.reason, refused.setCookies], ['challenge', []])
-    const { challenge } = nextChallenge(refused)
-    assert.equal((await device.refresh(client, id, challenge)).status, 200)
-    assert.equal(await statusOf(client), 200)
-  })
+  await t.test(
+    'a valid signature over a wrong challenge gets 403 with a new challenge, and the session stays valid',
+    async () => {
+      const { client, device, id } = await provenUser(scene)
+      const refused = await device.refresh(client, id, 'a-challenge-of-long-ago')
+      assert.equal(refused.status, 403)
+      assert.deepEqual([scene.eventsOf('device_refused').at(-1)?.reason, refused.setCookies], ['challenge', []])
+      const { challenge } = nextChallenge(refused)
+      assert.equal((await device.refresh(client, id, challenge)).status, 200)
+      assert.equal(await statusOf(client), 200)
+    },
+  )
 
-  await t.test('a replayed proof is rejected, even if its signature was changed to look like another', async () => {
+  await t.test('a replayed proof is rejected, even with its signature rewritten to an equivalent one', async () => {
     const { client, device, id } = await provenUser(scene)
     const { challenge } = nextChallenge(await device.refresh(client, id))
     const proof = await device.sign(challenge)
@@ -214,7 +220,7 @@ test('DEVICE_BOUND_SESSIONS', async t => {
     }
   })
 
-  await t.test('another key, another session or another algorithm proves nothing', async () => {
+  await t.test('a proof with another key, another session or another algorithm is rejected', async () => {
     const { client, device, id } = await provenUser(scene)
     const other = await provenUser(scene)
     const { challenge } = nextChallenge(await device.refresh(client, id))
@@ -244,14 +250,14 @@ test('DEVICE_BOUND_SESSIONS', async t => {
     assert.equal((await device.refresh(client, id, challenge)).status, 200)
   })
 
-  await t.test('of two registrations at once one counts', async () => {
+  await t.test('only one of two concurrent registrations succeeds', async () => {
     const { client, signedIn } = await signedInAt(scene)
     const devices = await Promise.all([createDevice(), createDevice()])
     const answers = await Promise.all(devices.map(device => device.register(client, signedIn)))
     assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 403])
   })
 
-  await t.test('an invalid registration binds nothing', async () => {
+  await t.test('an invalid registration is rejected and does not bind the session', async () => {
     scene.passSeconds(60)
     const { client, signedIn } = await signedInAt(scene)
     const other = await signedInAt(scene, 'lisi')
@@ -317,38 +323,51 @@ test('DEVICE_BOUND_SESSIONS', async t => {
     assert.equal((await device.register(client, signedIn)).status, 200)
   })
 
-  await t.test('a browser that the provider has sent here registers its key without cookies', async () => {
-    const { client, signedIn } = await signedInAt(scene)
-    const device = await createDevice()
-    assert.equal((await device.register(scene.visitor(), signedIn)).status, 200)
-    const other = await signedInAt(scene)
-    assert.equal((await device.register(client, other.signedIn)).status, 403, 'a ticket that comes as a cookie decides')
-  })
+  await t.test(
+    'after the provider’s redirect a key is registered without cookies, but not with another session’s ticket',
+    async () => {
+      const { client, signedIn } = await signedInAt(scene)
+      const device = await createDevice()
+      assert.equal((await device.register(scene.visitor(), signedIn)).status, 200)
+      const other = await signedInAt(scene)
+      assert.equal(
+        (await device.register(client, other.signedIn)).status,
+        403,
+        'a ticket that comes as a cookie decides',
+      )
+    },
+  )
 
-  await t.test('a bound session whose browser never proves itself ends, and the login page says why', async () => {
-    const { client } = await boundUser(scene)
-    const lonely = ticketAlone(client)
-    scene.passSeconds(TEN_MINUTES - 5)
-    assert.equal(await statusOf(client, lonely), 200)
-    scene.passSeconds(10)
-    assert.equal(await statusOf(client, lonely), 401)
-    const [ended = {}] = scene.eventsOf('session_ended').slice(-1)
-    assert.deepEqual([ended.reason, ended.user, ended.ended], ['unbound', 'zhangsan', 1])
-    const login = await client.get('/login', { headers: { ...lonely.headers, accept: 'text/html' } })
-    assert.match(login.text, /浏览器未能确认这是您登录时使用的设备/)
-    assert.equal(await statusOf(client, lonely), 401)
-  })
+  await t.test(
+    'a bound session whose browser never proves itself ends after ten minutes, and the login page says why',
+    async () => {
+      const { client } = await boundUser(scene)
+      const lonely = ticketAlone(client)
+      scene.passSeconds(TEN_MINUTES - 5)
+      assert.equal(await statusOf(client, lonely), 200)
+      scene.passSeconds(10)
+      assert.equal(await statusOf(client, lonely), 401)
+      const [ended = {}] = scene.eventsOf('session_ended').slice(-1)
+      assert.deepEqual([ended.reason, ended.user, ended.ended], ['unbound', 'zhangsan', 1])
+      const login = await client.get('/login', { headers: { ...lonely.headers, accept: 'text/html' } })
+      assert.match(login.text, /浏览器未能确认这是您登录时使用的设备/)
+      assert.equal(await statusOf(client, lonely), 401)
+    },
+  )
 
-  await t.test('a proof counts as the first sight of the browser', async () => {
-    const { client, device, id } = await boundUser(scene)
-    scene.passSeconds(TEN_MINUTES + 60)
-    const { challenge } = nextChallenge(await device.refresh(client, id))
-    assert.equal((await device.refresh(client, id, challenge)).status, 200)
-    assert.equal(await statusOf(client, ticketAlone(client)), 401)
-    assert.equal(await statusOf(client), 200)
-  })
+  await t.test(
+    'a proof confirms a browser whose second cookie was never seen, and then the ticket alone is refused',
+    async () => {
+      const { client, device, id } = await boundUser(scene)
+      scene.passSeconds(TEN_MINUTES + 60)
+      const { challenge } = nextChallenge(await device.refresh(client, id))
+      assert.equal((await device.refresh(client, id, challenge)).status, 200)
+      assert.equal(await statusOf(client, ticketAlone(client)), 401)
+      assert.equal(await statusOf(client), 200)
+    },
+  )
 
-  await t.test('a browser that cannot do it notices nothing, and nobody can bind its session later', async () => {
+  await t.test('a browser without device binding stays signed in, and its session cannot be bound later', async () => {
     const { client, signedIn } = await signedInAt(scene)
     scene.passSeconds(TEN_MINUTES * 3)
     assert.equal(await statusOf(client), 200)
@@ -358,22 +377,25 @@ test('DEVICE_BOUND_SESSIONS', async t => {
     assert.equal(await statusOf(client), 200)
   })
 
-  await t.test('a link of another site leads through a page from which the browser proves itself', async () => {
-    const { client } = await provenUser(scene)
-    const { cookie } = ticketAlone(client).headers ?? {}
-    const browser = { cookie, accept: 'text/html', 'user-agent': 'Mozilla/5.0' }
-    const link = { ...browser, 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }
-    const from = (site: string) => ({ headers: { ...link, 'sec-fetch-site': site } })
-    const login = String((await client.get('/wiki?a=1', from('cross-site'))).headers.location)
-    const page = await client.get(login, from('cross-site'))
-    assert.equal(page.headers.refresh, '1; url=/wiki?a=1')
-    assert.match(page.text, /href="\/wiki\?a=1" data-enter/)
-    const again = await client.get(login, from('same-origin'))
-    assert.deepEqual([again.status, again.headers.refresh], [200, undefined])
-    assert.match(again.text, /class="sign-in"/)
-  })
+  await t.test(
+    'a link from another site goes through an intermediate page on which the browser proves its device',
+    async () => {
+      const { client } = await provenUser(scene)
+      const { cookie } = ticketAlone(client).headers ?? {}
+      const browser = { cookie, accept: 'text/html', 'user-agent': 'Mozilla/5.0' }
+      const link = { ...browser, 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }
+      const from = (site: string) => ({ headers: { ...link, 'sec-fetch-site': site } })
+      const login = String((await client.get('/wiki?a=1', from('cross-site'))).headers.location)
+      const page = await client.get(login, from('cross-site'))
+      assert.equal(page.headers.refresh, '1; url=/wiki?a=1')
+      assert.match(page.text, /href="\/wiki\?a=1" data-enter/)
+      const again = await client.get(login, from('same-origin'))
+      assert.deepEqual([again.status, again.headers.refresh], [200, undefined])
+      assert.match(again.text, /class="sign-in"/)
+    },
+  )
 
-  await t.test('a sign-out clears both cookies, and works without the second', async () => {
+  await t.test('a sign-out clears both cookies and also works without the second one', async () => {
     const { client } = await provenUser(scene)
     const { setCookies } = await client.post('/logout', '', { headers: { origin: BASE_URL } })
     for (const name of [TICKET_COOKIE, BOUND_COOKIE])
@@ -401,7 +423,7 @@ test('DEVICE_BOUND_SESSIONS', async t => {
     assert.equal(await statusOf(client, ticketAlone(client)), 401, 'the new tokens belong to a bound session')
   })
 
-  await t.test('neither keys, cookies nor challenges are in the log', () => {
+  await t.test('the log contains no keys, cookies or challenges', () => {
     assert.doesNotMatch(JSON.stringify(scene.lines), /"(?:x|y|challenge|cookie|jti)":|eyJ/)
   })
 })
@@ -413,7 +435,7 @@ before(async () => {
 after(() => redis?.stop())
 
 for (const kind of ['sqlite', 'redis'] as const)
-  test(`two processes with one store (${kind}) know the same device`, async t => {
+  test(`two processes that share a store (${kind}) accept the same device`, async t => {
     const env = shared(kind === 'sqlite' ? `sqlite:${tempFolder(t)}/menshen.db` : `redis://127.0.0.1:${redis.port}`)
     const scene = await setUp(t, { env })
     const other = await openGateway(t, { ...scene.provider.settings, UPSTREAM: scene.upstream.url, ...env })
@@ -440,7 +462,7 @@ for (const kind of ['sqlite', 'redis'] as const)
     assert.equal((await elsewhere(ticketAlone(client))).status, 401)
   })
 
-test('turned off, sessions stay bound, and new ones are not', async t => {
+test('with DEVICE_BOUND_SESSIONS turned off, bound sessions stay bound and new ones are not bound', async t => {
   const env = shared(`sqlite:${tempFolder(t)}/menshen.db`)
   const scene = await setUp(t, { env })
   const { client, device, id } = await provenUser(scene)
@@ -472,7 +494,7 @@ test('rejected proofs are limited by RATE_LIMIT_PER_MINUTE, and valid ones are n
   assert.equal(scene.eventsOf('rate_limited')[0]?.kind, 'device')
 })
 
-test('without https, and with several hosts, the setting is refused in one sentence', async t => {
+test('DEVICE_BOUND_SESSIONS=on without https or together with hosts is a startup error', async t => {
   assert.throws(
     () => readSettings({ BASE_URL: 'http://app.example.com', DEVICE_BOUND_SESSIONS: 'on' }),
     /DEVICE_BOUND_SESSIONS is "on" and BASE_URL is "http:\/\/app\.example\.com"; expected an https address/,

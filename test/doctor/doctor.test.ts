@@ -114,7 +114,7 @@ const PUBLIC_CLIENT = { CLIENT_AUTH: 'none', CLIENT_SECRET: '', SECRET: 's'.repe
 const ALONE = { BASE_URL: 'http://localhost:9', STORE: 'memory:' }
 
 suite('menshen doctor', { concurrency: 2 }, () => {
-  test('menshen doctor with nothing configured says that the development provider would be used, and makes no store', async t => {
+  test('menshen doctor without configuration reports the development provider and creates no store', async t => {
     const cwd = tempFolder(t)
     const { code, check } = await runDoctorIn(cwd, { PORT: String(await freePort()) })
     assert.equal(code, 0)
@@ -124,7 +124,7 @@ suite('menshen doctor', { concurrency: 2 }, () => {
     assert.ok(!existsSync(join(cwd, 'data')))
   })
 
-  test('menshen doctor prints one line a probe with a mark, what was seen and the remedy, without colours in a pipe', async () => {
+  test('menshen doctor prints one line per check with a mark, the finding and the remedy, without colours in a pipe', async () => {
     const { code, output } = await runMenshen(ALONE, { args: ['doctor'] })
     assert.equal(code, 0)
     const lines = output.split('\n')
@@ -137,7 +137,7 @@ suite('menshen doctor', { concurrency: 2 }, () => {
     assert.doesNotMatch(output, /\x1b/)
   })
 
-  test('menshen doctor calls cookies over plain http good on a developer’s own machine only', async () => {
+  test('menshen doctor accepts cookies over plain http on a local machine and warns about them in production', async () => {
     const cookies = async (more: Environment) => (await doctor({ ...ALONE, ...more })).check('cookies')
     assert.match((await cookies({})).seen, /traffic stays on this machine$/)
     const { level, seen, remedy } = await cookies({ NODE_ENV: 'production' })
@@ -145,7 +145,7 @@ suite('menshen doctor', { concurrency: 2 }, () => {
     assert.match(remedy, /^Set BASE_URL/)
   })
 
-  test('menshen doctor refuses options that it does not know, in one sentence and the usage', async () => {
+  test('menshen doctor rejects unknown options and arguments with the problem and the usage', async () => {
     const run = { environment: {}, now: Date.now, paint: createPaint(false) }
     const refused = (argument: string, says: RegExp) => assert.rejects(runDoctorCommand([argument], run), says)
     await refused(
@@ -166,7 +166,7 @@ suite('menshen doctor', { concurrency: 2 }, () => {
     assert.doesNotMatch(seen, /hush/)
   })
 
-  test('menshen doctor takes no variable that the configuration names for a misspelt setting', async t => {
+  test('menshen doctor does not report variables that the configuration references as misspelt settings', async t => {
     const cwd = tempFolder(t)
     const provider = `{ preset: oauth2, clientSecret: { env: CLIENT_SECRETT }, tokenRequest: { headers: { x: { env: STORRE } } } }`
     writeFileSync(join(cwd, 'menshen.config.yaml'), `provider: ${provider}\n`)
@@ -178,7 +178,7 @@ suite('menshen doctor', { concurrency: 2 }, () => {
     }
   })
 
-  test('menshen doctor names the settings of the provider that are missing', async () => {
+  test('menshen doctor names the missing provider settings', async () => {
     const { code, check } = await doctor({ ...ALONE, AUTH_URL: 'http://127.0.0.1:9' })
     assert.equal(code, 1)
     assert.match(check('provider settings').seen, /CLIENT_ID, CLIENT_SECRET/)
@@ -186,7 +186,7 @@ suite('menshen doctor', { concurrency: 2 }, () => {
 })
 
 suite('menshen doctor and the provider', { concurrency: 2 }, () => {
-  test('menshen doctor finds a good provider good in every respect, and signs no one in', async t => {
+  test('menshen doctor reports no problem with a working provider and signs no user in', async t => {
     const { settings, callsTo } = await openScriptedProvider(t)
     const { code, check, output } = await doctor({ ...ALONE, ...settings })
     assert.equal(code, 0, output)
@@ -197,7 +197,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     assert.doesNotMatch(output, /CANARY/)
   })
 
-  test('a wrong secret is told from a wrong redirect address', async t => {
+  test('menshen doctor distinguishes a wrong client secret from a wrong redirect address', async t => {
     const { settings, answer } = await openScriptedProvider(t)
     const wrong = await doctor({ ...ALONE, ...settings, CLIENT_SECRET: 'another-CANARY' })
     assert.match(wrong.check('provider client').remedy, /CLIENT_SECRET/)
@@ -217,7 +217,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     assert.doesNotMatch(output, /CANARY/)
   })
 
-  test('menshen doctor tells within the deadline of a provider that is away, hangs, or answers garbage', async t => {
+  test('menshen doctor reports within the deadline that a provider is down, hangs or returns garbage', async t => {
     const { settings, answer, close } = await openScriptedProvider(t)
     const env = { ...ALONE, ...settings }
     const briefly = { ...env, PROVIDER_TIMEOUT_MS: '500' }
@@ -287,7 +287,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     assert.match((await doctor(env)).check('provider discovery').seen, /another issuer/)
   })
 
-  test('menshen doctor says what the metadata demands that we or these settings do not do', async t => {
+  test('menshen doctor reports requirements in the metadata that Menshen or the settings do not meet', async t => {
     let said: object = {}
     const url = await serve(t, (request, response) => {
       const path = (request.url ?? '').split('?')[0]
@@ -376,7 +376,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     )
   })
 
-  test('where no address of the preset exists and metadata does, menshen doctor says PROVIDER=oidc', async t => {
+  test('menshen doctor suggests PROVIDER=oidc if the preset’s endpoints do not exist but metadata does', async t => {
     const { url, document } = await openIdProvider(t, '/realms/staff', () => [400, { error: 'invalid_grant' }])
     const env = { ...ALONE, AUTH_URL: `${url}/realms/staff`, CLIENT_ID: 'a', CLIENT_SECRET: 'b' }
     for (const more of [{}, { PROVIDER: 'maxkey' }]) {
@@ -398,7 +398,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     assert.equal((await doctor(env)).checks.filter(({ name }) => name === 'provider settings').length, 0)
   })
 
-  test('menshen doctor finds the audience of private_key_jwt and the way of the secret that a provider accepts', async t => {
+  test('menshen doctor finds the private_key_jwt audience and the CLIENT_AUTH method that a provider accepts', async t => {
     let isAccepted = (_audience: unknown, _headers: IncomingHttpHeaders): boolean => false
     let refusal: [number, object] = [401, { error: 'invalid_client' }]
     const { url } = await openIdProvider(t, '', (body, headers) => {
@@ -435,7 +435,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     assert.match((await client({ CLIENT_SECRET: 'b' })).remedy, /CLIENT_SECRET is wrong/)
   })
 
-  test('a provider that refuses a made-up code to every client is asked by introspection whether it accepts ours', async t => {
+  test('menshen doctor checks the client by introspection if the provider returns invalid_grant to every client', async t => {
     const { url, document } = await openIdProvider(t, '', () => [400, { error: 'invalid_grant' }])
     document.introspection_endpoint = `${url}/introspect`
     const env = { ...ALONE, PROVIDER: 'oidc', AUTH_URL: url, CLIENT_ID: 'a' }
@@ -447,7 +447,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     assert.equal((await doctor({ ...env, ...PUBLIC_CLIENT })).check('provider client').level, 'good')
   })
 
-  test('an error page of the provider and a sign-in page that does not exist are not taken for a good redirect address', async t => {
+  test('menshen doctor does not accept a redirect address that leads to an error page or a missing sign-in page', async t => {
     const { settings, answer } = await openScriptedProvider(t)
     const redirect = async () => (await doctor({ ...ALONE, ...settings })).check('provider redirect address')
     answer('authorize', { kind: 'redirect', to: 'http://localhost:8/error?error=invalid_redirect' })
@@ -460,7 +460,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     assert.match((await redirect()).remedy, /^There is no sign-in page there: check PROVIDER, AUTH_URL and CLIENT_ID/)
   })
 
-  test('a page in place of the discovery document is not JSON', async t => {
+  test('menshen doctor reports an HTML page in place of the discovery document as not JSON', async t => {
     const url = await serve(t, (_request, response) =>
       response
         .writeHead(200, { 'content-type': 'text/html; charset=utf-8' })
@@ -470,7 +470,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     assert.match((await doctor(env)).check('provider discovery').seen, /text\/html, not JSON/)
   })
 
-  test('an invalid_request where PKCE is off says that the provider may demand it', async t => {
+  test('menshen doctor suggests PKCE=S256 if the provider returns invalid_request while PKCE is off', async t => {
     const { settings, answer } = await openScriptedProvider(t)
     const to = 'http://localhost:9/callback?error=invalid_request&error_description=code_challenge+CANARY&state=x'
     answer('authorize', { kind: 'redirect', to })
@@ -498,7 +498,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     }
   })
 
-  test('menshen doctor names a certificate of an unknown authority, and one that expires soon', async t => {
+  test('menshen doctor reports a certificate from an unknown authority and one that expires soon', async t => {
     const folder = tempFolder(t)
     const ca = makeAuthority(folder)
     const server = createSecureServer(filesOf(makeCertificate(folder, 'idp', ca)), (_request, response) =>
@@ -514,7 +514,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     assert.match(known.check('provider tls').seen, /valid for [12] more days/)
   })
 
-  test('menshen doctor shows an application the certificate of its upstream, and believes its authority', async t => {
+  test('menshen doctor uses the client certificate and the CA file of an upstream', async t => {
     const [folder, cwd] = [tempFolder(t), tempFolder(t)]
     const ca = makeAuthority(folder)
     const { certFile, keyFile } = makeCertificate(folder, 'menshen', ca, 'menshen.example')
@@ -533,7 +533,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     assert.deepEqual([check('upstream /with').ok, check('upstream /without').ok], [true, false])
   })
 
-  test('menshen doctor names each of several providers', async t => {
+  test('menshen doctor checks each of several providers under its own name', async t => {
     const { url } = await openScriptedProvider(t)
     const cwd = tempFolder(t)
     const one = `{ preset: 'oauth2', authorizationUrl: '${url}/oauth/authorize', tokenUrl: '${url}/oauth/token', clientId: 'x', clientSecret: 'y' }`
@@ -547,7 +547,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
 })
 
 suite('menshen doctor and the store', { concurrency: 2 }, () => {
-  test('a Redis that evicts is a failure, without persistence a warning, and nothing is left in it', async t => {
+  test('menshen doctor fails on a Redis that evicts keys, warns without persistence, and leaves nothing in it', async t => {
     const redis = await startRedis({ settings: ['--maxmemory-policy', 'allkeys-lru'] })
     t.after(() => redis.stop())
     const { code, check } = await doctor({ ...ALONE, STORE: `redis://${redis.host}` })
@@ -559,7 +559,7 @@ suite('menshen doctor and the store', { concurrency: 2 }, () => {
     assert.equal(await redis.command('DBSIZE'), '0')
   })
 
-  test('menshen doctor names a store that is away or wants another password, never the password', async t => {
+  test('menshen doctor reports a store that is down or rejects the password, and never prints the password', async t => {
     const redis = await startRedis({ password: 'right-CANARY' })
     t.after(() => redis.stop())
     for (const STORE of [`redis://127.0.0.1:${await freePort()}`, `redis://:wrong-CANARY@${redis.host}`]) {
@@ -570,7 +570,7 @@ suite('menshen doctor and the store', { concurrency: 2 }, () => {
     }
   })
 
-  test('files of this machine are tried out, and what cannot be one is said', async t => {
+  test('menshen doctor tries out a SQLite file and reports a file that is not a database', async t => {
     const folder = tempFolder(t)
     const file = join(folder, 'menshen.db')
     await (await openSqliteStore({ file, now: Date.now })).close()
@@ -585,7 +585,7 @@ suite('menshen doctor and the store', { concurrency: 2 }, () => {
     assert.equal(good.check('store file system').ok, true)
   })
 
-  test('a damaged database, a full disk and a network file system have their remedies', async t => {
+  test('a damaged database and a network file system are failures, and a nearly full disk is a warning', async t => {
     const file = join(tempFolder(t), 'menshen.db')
     const store = await openSqliteStore({ file, now: Date.now })
     const value = new Uint8Array(3000)
@@ -606,7 +606,7 @@ suite('menshen doctor and the store', { concurrency: 2 }, () => {
     )
   })
 
-  test('a store that cannot be made is a failure, and one that can is not made', async t => {
+  test('menshen doctor fails on a store that cannot be created, and does not create one that can', async t => {
     const folder = tempFolder(t)
     writeFileSync(join(folder, 'file'), '')
     for (const place of [join(folder, 'file', 'data'), '/proc/menshen/data']) {
@@ -621,7 +621,7 @@ suite('menshen doctor and the store', { concurrency: 2 }, () => {
 })
 
 suite('menshen doctor and the application', { concurrency: 2 }, () => {
-  test('garbage, silence and an answer without end from everyone are told, and none of it reaches the terminal', async t => {
+  test('menshen doctor reports garbage, silence and endless responses from every server and prints none of them', async t => {
     const ways: Record<string, (socket: Socket) => void> = {
       garbage: socket => socket.write('\u001b[31mnot HTTP\r\n\r\n\0'),
       silence: () => {},
@@ -655,7 +655,7 @@ suite('menshen doctor and the application', { concurrency: 2 }, () => {
     }
   })
 
-  test('menshen doctor tells an application that is down from one that answers and one that is broken', async t => {
+  test('menshen doctor distinguishes an application that is down from one that responds and one that returns 500', async t => {
     const url = await serve(t, (request, response) => {
       response.writeHead(request.url?.startsWith('/broken') ? 500 : 404).end()
     })
@@ -671,7 +671,7 @@ suite('menshen doctor and the application', { concurrency: 2 }, () => {
   })
 })
 
-test('menshen doctor warns when the application has a page at LOGIN_PATH, and not when that is moved', async t => {
+test('menshen doctor warns if the application has a page at LOGIN_PATH, and not if LOGIN_PATH is moved', async t => {
   const UPSTREAM = await serve(t, (request, response) => {
     response.writeHead(request.url === '/login' || request.url === '/' ? 200 : 404).end()
   })
@@ -684,8 +684,8 @@ test('menshen doctor warns when the application has a page at LOGIN_PATH, and no
   }
 })
 
-suite('menshen doctor and applications that know GET alone', { concurrency: 2 }, () => {
-  test('applications that know GET alone are asked with GET', async t => {
+suite('menshen doctor and applications that support only GET', { concurrency: 2 }, () => {
+  test('menshen doctor uses GET for applications that support only GET', async t => {
     const refusing = await serve(t, (request, response) => {
       response.writeHead(request.method === 'GET' ? 200 : 501).end()
     })
@@ -700,8 +700,8 @@ suite('menshen doctor and applications that know GET alone', { concurrency: 2 },
   })
 })
 
-suite('menshen doctor and the way in', { concurrency: 2 }, () => {
-  test('menshen doctor sees what arrives at the Menshen that runs at BASE_URL', async t => {
+suite('menshen doctor and the proxy', { concurrency: 2 }, () => {
+  test('menshen doctor checks what reaches the Menshen running at BASE_URL, and only with its secret', async t => {
     const { settings } = await openScriptedProvider(t)
     const port = String(await freePort())
     const env = { ...settings, BASE_URL: `http://localhost:${port}`, PORT: port, STORE: 'memory:' }
@@ -719,7 +719,7 @@ suite('menshen doctor and the way in', { concurrency: 2 }, () => {
     assert.match(stranger.check('proxy').seen, /something other than Menshen .*status 404/)
   })
 
-  test('a name that is unknown, and a port that speaks http, are told as what they are', async t => {
+  test('menshen doctor reports an unresolvable host name, a port without TLS and a Menshen that is not running', async t => {
     const port = await freePort()
     const unknown = await doctor({ ...ALONE, BASE_URL: 'http://menshen.invalid', PORT: String(port) })
     assert.match(unknown.check('proxy').seen, /^this machine cannot resolve menshen\.invalid \(E/)
@@ -733,7 +733,7 @@ suite('menshen doctor and the way in', { concurrency: 2 }, () => {
     assert.match(nothing.check('proxy').remedy, /^Start Menshen/)
   })
 
-  test('menshen doctor finds an application that is Menshen itself under another name', async t => {
+  test('menshen doctor fails if the application is Menshen itself under another address', async t => {
     const { settings } = await openScriptedProvider(t)
     const port = await freePort()
     const front = await serve(t, async (request, response) => {
@@ -748,7 +748,7 @@ suite('menshen doctor and the way in', { concurrency: 2 }, () => {
     assert.equal(check('upstream /').level, 'failure')
   })
 
-  test('menshen doctor finds a proxy that passes on made-up addresses, another Host, and no Upgrade', async t => {
+  test('menshen doctor reports a proxy that forwards forged client addresses, changes Host and drops Upgrade', async t => {
     const { settings } = await openScriptedProvider(t)
     const port = await freePort()
     const front = await serve(t, async (request, response) => {
@@ -776,7 +776,7 @@ suite('menshen doctor and the way in', { concurrency: 2 }, () => {
 })
 
 suite('the console', () => {
-  test('the console shows developers the same findings, and others nothing', async t => {
+  test('the console shows the findings of menshen doctor to developers only', async t => {
     const { settings, callsTo, codeFor } = await openScriptedProvider(t)
     const { visitor } = await openGateway(t, { ...settings, UPSTREAM: `http://127.0.0.1:${await freePort()}` })
     const developer = visitor()
@@ -803,7 +803,7 @@ suite('the console', () => {
   })
 })
 
-test('menshen doctor looks at every host of the configuration: its name, what arrives there, and its applications', async t => {
+test('menshen doctor checks every configured host: its DNS name, its proxy and its applications', async t => {
   const { settings } = await openScriptedProvider(t)
   const upstream = await serve(t, (_request, response) => response.writeHead(404).end())
   const PORT = String(await freePort())

@@ -9,7 +9,7 @@ import { openBehind } from '../proxies/proxies.ts'
 const EXAMPLES = { 'examples/nginx/menshen.conf': NGINX_EXAMPLE, 'examples/nginx/gateway.conf': NGINX_AND_GATEWAY }
 
 for (const [name, proxy] of Object.entries(EXAMPLES))
-  test(`the way in through nginx of ${name} is good in every respect`, async t => {
+  test(`menshen doctor reports no proxy problem behind nginx with ${name}`, async t => {
     const { scene, url } = await openBehind(t, proxy)
     const environment = {
       ...scene.provider.settings,

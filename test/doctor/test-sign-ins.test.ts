@@ -82,7 +82,7 @@ async function runs(t: TestContext, env: Environment): Promise<void> {
 }
 
 suite('menshen doctor --sign-in', () => {
-  test('menshen doctor --sign-in without a running Menshen listens itself, and shows names and types, no values', async t => {
+  test('menshen doctor --sign-in listens itself if Menshen is not running, and prints names and types but no values', async t => {
     const { cwd, env, BASE_URL } = await scene(t)
     const config = "export default { roles: [{ role: 'auditor', username: ['lisi'] }] }\n"
     writeFileSync(join(cwd, 'menshen.config.mjs'), config)
@@ -102,7 +102,7 @@ suite('menshen doctor --sign-in', () => {
     assert.doesNotMatch(out + err, /CANARY/)
   })
 
-  test('menshen doctor --sign-in --show prints the values, and with --json one document alone on stdout', async t => {
+  test('menshen doctor --sign-in --show prints the values, and with --json only one JSON document on stdout', async t => {
     const { cwd, env, BASE_URL } = await scene(t)
     const { address, ended } = await startDoctor(env, cwd, '--show', '--json')
     await walk(createClient(BASE_URL), address)
@@ -115,7 +115,7 @@ suite('menshen doctor --sign-in', () => {
     assert.deepEqual(nickname, { field: 'nickname', source: 'userinfo', place: 'nickname', value: '"CANARY-nickname"' })
   })
 
-  test('a running Menshen does it through the store, for the one who opened the address and no one else', async t => {
+  test('a running Menshen runs the test sign-in through the store, only for the browser that opened the address', async t => {
     const { cwd, env, BASE_URL, provider } = await scene(t)
     await runs(t, env)
     const { address, ended, child } = await spawnDoctor(t, env, cwd)
@@ -147,7 +147,7 @@ suite('menshen doctor --sign-in', () => {
     assert.equal((await other.get('/_menshen/me')).status, 200)
   })
 
-  test('what goes wrong is said: an error of the provider, a refused code, a field that is missing', async t => {
+  test('menshen doctor --sign-in reports a provider error, a refused code and a missing username', async t => {
     const { cwd, env, BASE_URL, provider } = await scene(t)
     await runs(t, env)
     provider.answer(
@@ -175,7 +175,7 @@ suite('menshen doctor --sign-in', () => {
     assert.doesNotMatch(first.out + out, /CANARY/)
   })
 
-  test('menshen doctor --sign-in ends with a remedy, whatever went wrong', async t => {
+  test('menshen doctor --sign-in prints a remedy for each kind of failure', async t => {
     const { cwd, env, BASE_URL, provider } = await scene(t)
     await runs(t, env)
     const end = async (client: Client, address: string, error?: string) => {
@@ -211,7 +211,7 @@ suite('menshen doctor --sign-in', () => {
     }
   })
 
-  test('menshen doctor --sign-in notices that the provider kept the browser, and names the address to register', async t => {
+  test('menshen doctor --sign-in reports a browser that did not return and names the redirect address to register', async t => {
     const { cwd, env, BASE_URL } = await scene(t)
     await runs(t, env)
     const { address, ended, child, printed } = await spawnDoctor(t, env, cwd)
@@ -224,7 +224,7 @@ suite('menshen doctor --sign-in', () => {
     assert.match(printed(), new RegExp(`→ Register exactly ${BASE_URL}/callback`))
   })
 
-  test('menshen doctor --sign-in without a refresh token says how long sessions last', async t => {
+  test('menshen doctor --sign-in warns about a missing refresh token and says how long sessions last', async t => {
     const { cwd, env, BASE_URL, provider } = await scene(t)
     provider.behaviour.refreshTokens = false
     provider.behaviour.expiresIn = 300
@@ -242,7 +242,7 @@ suite('menshen doctor --sign-in', () => {
     assert.match((await second.ended).out, /→ Add offline_access: SCOPE="openid profile email offline_access"/)
   })
 
-  test('menshen doctor --sign-in says what went wrong, and what could be better, in the language that was asked for', async t => {
+  test('menshen doctor --sign-in prints failures and warnings in the language given with --language', async t => {
     const { cwd, env, BASE_URL, provider } = await scene(t)
     await runs(t, env)
     provider.answer('token', { kind: 'json', status: 400, body: { error: 'invalid_grant' } }, 'once')
@@ -265,7 +265,7 @@ suite('menshen doctor --sign-in', () => {
     assert.equal(checks[1].seen, mapping.notes[0].seen)
   })
 
-  test('menshen doctor --sign-in makes no file of the service: neither the store nor AUDIT_FILE', async t => {
+  test('menshen doctor --sign-in creates neither the store nor AUDIT_FILE', async t => {
     const { cwd, env, BASE_URL, provider } = await scene(t)
     const AUDIT_FILE = join(cwd, 'audit.log')
     const { address, ended } = await startDoctor({ ...env, AUDIT_FILE }, cwd)
@@ -275,7 +275,7 @@ suite('menshen doctor --sign-in', () => {
     assert.deepEqual(readdirSync(cwd), [])
   })
 
-  test('a running Menshen that keeps all in memory cannot be asked, and says so', async t => {
+  test('menshen doctor --sign-in fails while Menshen runs with STORE=memory:, and asks the operator to stop it', async t => {
     const { cwd, env } = await scene(t, { STORE: 'memory:' })
     await runs(t, env)
     await assert.rejects(startDoctor(env, cwd, '--json'), /memory:.*Stop it and run the command again/)

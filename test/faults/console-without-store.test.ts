@@ -29,7 +29,7 @@ async function stopped(scene: Scene, redis: { kill(): Promise<void> }): Promise<
 
 const statusOf = async (client: Client, path: string) => (await client.get(path)).status
 
-test('while Redis is stopped, a developer reads Overview and Health with a notice, and nothing else is open', async t => {
+test('while Redis is stopped, a developer can read Overview and Health with a notice, and nothing else', async t => {
   const { redis, scene } = await openWithRedis(t)
   const developer = await scene.user('admin')
   const user = await scene.user('zhangsan')
@@ -75,7 +75,7 @@ test('while Redis is stopped, a developer reads Overview and Health with a notic
   assert.equal(await statusOf(developer, OVERVIEW), 503, 'its own pages do not confirm a session')
 })
 
-test('a session that this process has ended before Redis stops does not open the console', async t => {
+test('a session that this process ended before or during a Redis outage does not open the console', async t => {
   const { redis, scene } = await openWithRedis(t)
   const [ended, ending, leaving] = [await scene.user('admin'), await scene.user('admin'), await scene.user('admin')]
   for (const client of [ended, ending, leaving]) assert.equal(await statusOf(client, OVERVIEW), 200)
@@ -141,7 +141,7 @@ test('the ten minutes of an unconfirmed session begin with the last confirmation
   assert.equal(sessions.getUnconfirmed(ticket), undefined)
 })
 
-test('a session that was ended by its key, by its user or without an answer of the store is not used unconfirmed', async () => {
+test('a session ended by its key, by its user or without a response from the store is not used unconfirmed', async () => {
   const ends = {
     'by its key': async ({ sessions, key }) => void (await sessions.end(key)),
     'by its user': async ({ sessions, ticket }) => void (await sessions.close(ticket)),
@@ -159,7 +159,7 @@ test('a session that was ended by its key, by its user or without an answer of t
   }
 })
 
-test('a session that outlives an end that failed is used again once the store confirms it', async () => {
+test('a session that could not be ended is used again once the store confirms it', async () => {
   const { outage, scene, sessions, ticket, key } = await openScene()
   outage.isOn = true
   await assert.rejects(sessions.end(key))
@@ -170,7 +170,7 @@ test('a session that outlives an end that failed is used again once the store co
   assert.ok(sessions.getUnconfirmed(ticket))
 })
 
-test('a session that has expired is not used unconfirmed', async () => {
+test('an expired session is not used unconfirmed', async () => {
   const { outage, scene, sessions, ticket } = await openScene()
   const life = 7200_000
   scene.pass(life - 1000)

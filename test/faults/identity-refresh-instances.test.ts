@@ -5,7 +5,7 @@ import { type Instance, isSentToLogin, isServed, setUpInstances } from '../kit/i
 
 const BURST = 50
 
-test('two instances ask once for each refresh, a kill in between loses no tokens, and the next refresh catches up', async t => {
+test('two instances fetch user info once per refresh, a kill loses no tokens, and the next refresh catches up', async t => {
   const { provider, start, dueUser } = await setUpInstances(t, { IDENTITY_REFRESH: 'always' })
   const both = await Promise.all([start(), start()])
   const [one, other] = both
@@ -18,7 +18,7 @@ test('two instances ask once for each refresh, a kill in between loses no tokens
     (await user.get(instance, '/_menshen/me')).json<{ userInfo: { nickname: string } }>().userInfo.nickname
   const calls = () => [provider.callsTo('refresh').length, provider.callsTo('userinfo').length]
 
-  await t.test('all see the new identity, and both asked once together', async () => {
+  await t.test('all requests see the new identity, and both instances together ask once', async () => {
     const user = await dueUser(one)
     const before = calls()
     says('new')
@@ -32,7 +32,7 @@ test('two instances ask once for each refresh, a kill in between loses no tokens
     assert.equal(provider.reuses, 0)
   })
 
-  await t.test('a sign-out in the other instance during the call wins in both', async () => {
+  await t.test('a sign-out in the other instance during the user info call wins in both', async () => {
     provider.answer('userinfo', { kind: 'normal' })
     const user = await dueUser(one)
     says('newer')
@@ -46,7 +46,7 @@ test('two instances ask once for each refresh, a kill in between loses no tokens
     for (const instance of both) assert.ok(isSentToLogin(await user.get(instance)))
   })
 
-  await t.test('a process that is killed during the call has saved the tokens', async () => {
+  await t.test('a process that is killed during the user info call has already saved the tokens', async () => {
     provider.answer('userinfo', { kind: 'normal' })
     const user = await dueUser(one)
     says('newest')

@@ -6,7 +6,7 @@ import { MenshenError } from '../../src/errors.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { createScene, signedIn, tokens } from './doubles.ts'
 
-test('a store that cannot be read after it has stored a session fails no sign-in, and the session is there when it is back', async () => {
+test('a sign-in succeeds if the store fails right after saving the session, which is valid once the store is back', async () => {
   const outage = { isOn: false }
   const through = (store: Store): Store => ({
     ...store,
@@ -64,7 +64,7 @@ test('a session limit that cannot be enforced is reported, and the new session i
   await sessions.settle()
 })
 
-test('an owner of keys that cannot be written is reported, and the new session is valid', async () => {
+test('a key owner that cannot be saved is reported, and the new session is valid', async () => {
   const scene = createScene({ onUserConfirmed: () => Promise.reject(AWAY) })
   const sessions = scene.instance('one')
   const { ticket } = await sessions.open(signedIn(tokens('first')))

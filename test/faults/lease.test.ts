@@ -15,7 +15,7 @@ import { createScene, LEASE_MS, LIFE, openDue, START, settle, signedIn, tokens }
 /** Longer than a waiter's pause between two looks. */
 const A_LOOK_MS = 150
 
-test('of two instances one asks the provider, and the other gets its tokens', async () => {
+test('only one of two instances asks the provider, and the other gets its tokens', async () => {
   const scene = createScene()
   const [one, other] = [scene.instance('one'), scene.instance('other')]
   const ticket = await openDue(scene, one)
@@ -27,7 +27,7 @@ test('of two instances one asks the provider, and the other gets its tokens', as
   assert.equal(scene.asked.length, 1)
 })
 
-test('a page does not wait until the lease is given back; the next refresh here does, and so does whoever closes the store', async () => {
+test('a request does not wait for the lease to be released, but the next refresh and settle do', async () => {
   const disk = Promise.withResolvers<void>()
   const through = (store: Store): Store => ({
     ...store,
@@ -56,7 +56,7 @@ test('a page does not wait until the lease is given back; the next refresh here 
   await settled
 })
 
-test('the lease of a session that is not due again is left to run out: that spares a write', async () => {
+test('the lease of a session that is not due again is left to expire, which saves a write', async () => {
   const scene = createScene()
   const one = scene.instance('one')
   const ticket = await openDue(scene, one)
@@ -73,7 +73,7 @@ test('the lease of a session that is not due again is left to run out: that spar
   assert.equal(accessToken(await again), 'access-third')
 })
 
-test('a provider that takes eight seconds is asked once', async () => {
+test('a provider that takes eight seconds to respond is asked only once', async () => {
   const scene = createScene()
   const [one, other] = [scene.instance('one'), scene.instance('other')]
   const ticket = await openDue(scene, one)
@@ -88,7 +88,7 @@ test('a provider that takes eight seconds is asked once', async () => {
   assert.equal(scene.asked.length, 1)
 })
 
-test('waiters do not hammer the store: one look in a while, however many requests wait', async () => {
+test('100 requests that wait for a lease poll the store together instead of one by one', async () => {
   const calls: string[] = []
   const counted = (store: Store, name: string): Store => {
     if (name !== 'other') return store
@@ -123,7 +123,7 @@ test('waiters do not hammer the store: one look in a while, however many request
   assert.equal(scene.asked.length, 1)
 })
 
-test('the lease of a crashed holder runs out, and another takes over', async () => {
+test('the lease of a crashed instance expires, and another instance takes over', async () => {
   const scene = createScene()
   const [crashed, other] = [scene.instance('crashed'), scene.instance('other')]
   const ticket = await openDue(scene, crashed)
@@ -140,7 +140,7 @@ test('the lease of a crashed holder runs out, and another takes over', async () 
   assert.equal(accessToken(await page), 'access-second')
 })
 
-test('whoever waits for the lease of another does not hold up the refreshes of other sessions', async () => {
+test('waiting for another instance’s lease does not block refreshes of other sessions', async () => {
   const scene = createScene({ parallel: 1 })
   const [one, other] = [scene.instance('one'), scene.instance('other')]
   const { ticket: waited } = await one.open(signedIn(tokens('first')))
@@ -158,7 +158,7 @@ test('whoever waits for the lease of another does not hold up the refreshes of o
   assert.equal(calls, 2)
 })
 
-test('a token that expires while its refresh waits for its turn is not lost', async () => {
+test('a session whose token expires while its refresh is queued is still refreshed', async () => {
   const scene = createScene({ parallel: 1 })
   const one = scene.instance('one')
   const { ticket: before } = await one.open(signedIn(tokens('first')))
@@ -185,7 +185,7 @@ async function loseLease(scene: ReturnType<typeof createScene>) {
   return { ticket, other, late, first, page, second: await scene.call(2) }
 }
 
-test('a late loser does not overwrite newer tokens, and serves them', async () => {
+test('an instance that lost its lease does not overwrite newer tokens, and serves them', async () => {
   const scene = createScene()
   const { ticket, other, late, first, page, second } = await loseLease(scene)
   second.give(tokens('newer'))
@@ -197,7 +197,7 @@ test('a late loser does not overwrite newer tokens, and serves them', async () =
 })
 
 for (const code of ['provider_refused', 'provider_unreachable'] as const)
-  test(`a late loser whose call ends in ${code} does not end the session that another refreshed`, async () => {
+  test(`an instance that lost its lease and fails with ${code} does not end the session that another one refreshed`, async () => {
     const scene = createScene()
     const { ticket, other, late, first, page, second } = await loseLease(scene)
     second.give(tokens('newer'))
@@ -207,7 +207,7 @@ for (const code of ['provider_refused', 'provider_unreachable'] as const)
     assert.equal(accessToken(await other.getFresh(ticket)), 'access-newer')
   })
 
-test('a late loser does not give back the lease of whoever took over: no third one asks meanwhile', async () => {
+test('an instance that lost its lease does not release its successor’s, so no third instance asks the provider', async () => {
   const scene = createScene({ keep: true })
   const { ticket, other, late, first, page, second } = await loseLease(scene)
   const third = scene.instance('third')
@@ -226,7 +226,7 @@ test('a late loser does not give back the lease of whoever took over: no third o
   assert.deepEqual(calls, ['slow', 'other'])
 })
 
-test('a late loser whose call failed does not end the session while another is asking for it', async () => {
+test('an instance that lost its lease and fails does not end the session while another one is refreshing it', async () => {
   const scene = createScene()
   const { ticket, late, first, page, second } = await loseLease(scene)
   const third = scene.instance('third')
@@ -239,7 +239,7 @@ test('a late loser whose call failed does not end the session while another is a
   assert.equal(scene.asked.length, 2)
 })
 
-test('a holder whose lease ran out before it asked does not ask: the token may be spent by now', async () => {
+test('an instance whose lease expired before its call does not ask the provider, as the token may be spent', async () => {
   // As when a machine sleeps, or a disk takes its time, between the lease and the call.
   const stuck = Promise.withResolvers<void>()
   const sleepy = (store: Store, name: string): Store => {
@@ -278,7 +278,7 @@ test('a holder whose lease ran out before it asked does not ask: the token may b
   assert.deepEqual(calls, ['other: refresh-first'], 'a spent token was used again')
 })
 
-test('a holder that slept right after taking the lease does not take the next holder’s for its own', async () => {
+test('an instance that slept right after taking its lease does not mistake its successor’s lease for its own', async () => {
   const asleep = Promise.withResolvers<void>()
   const awake = Promise.withResolvers<void>()
   const sleepy = (store: Store, name: string): Store => {
@@ -311,7 +311,7 @@ test('a holder that slept right after taking the lease does not take the next ho
   assert.deepEqual(calls, ['other'], 'a token was used twice')
 })
 
-test('a sign-out during a refresh wins, in the instance that refreshes and in the one that waits', async () => {
+test('a sign-out during a refresh wins in both the refreshing and the waiting instance', async () => {
   const scene = createScene()
   const [one, other] = [scene.instance('one'), scene.instance('other')]
   const ticket = await openDue(scene, one)
@@ -366,7 +366,7 @@ test('a sign-out at any step of a refresh wins', async () => {
   }
 })
 
-test('with REFRESH_FAILURE=keep one failure counts for all instances: the waiters do not ask again at once', async () => {
+test('with REFRESH_FAILURE=keep a failure applies to all instances, and waiters do not retry immediately', async () => {
   const scene = createScene({ keep: true })
   const [one, other] = [scene.instance('one'), scene.instance('other')]
   const ticket = await openDue(scene, one)
@@ -391,7 +391,7 @@ test('with REFRESH_FAILURE=keep a refusal ends the session for all instances', a
   assert.equal(scene.asked.length, 1)
 })
 
-test('with REFRESH_FAILURE=keep the pauses between attempts grow, and end with the token', async () => {
+test('with REFRESH_FAILURE=keep pauses between attempts grow to at most 30 s until the token expires', async () => {
   const scene = createScene({ keep: true })
   const one = scene.instance('one')
   const ticket = await openDue(scene, one)
@@ -438,7 +438,7 @@ function createShaky() {
   return { state, through }
 }
 
-test('a token that could be saved only minutes after it came lives no longer for it', async () => {
+test('a token that is saved minutes after it was received still expires at its original time', async () => {
   const { state, through } = createShaky()
   const scene = createScene({ through })
   const one = scene.instance('one')
@@ -458,7 +458,7 @@ test('a token that could be saved only minutes after it came lives no longer for
 })
 
 for (const awayMs of [500, 4500])
-  test(`tokens that the provider gave are not lost to a store that is away for ${awayMs} ms`, async () => {
+  test(`tokens from the provider survive a store outage of ${awayMs} ms`, async () => {
     const { state, through } = createShaky()
     const scene = createScene({ through })
     const one = scene.instance('one')
@@ -484,7 +484,7 @@ function accessToken(refreshed: RefreshResult): string | undefined {
   return typeof refreshed === 'object' ? refreshed.session.accessToken : refreshed
 }
 
-test('a lease whose work takes longer than its life stays with its holder, and runs out when that leaves it', async t => {
+test('a lease is renewed while its holder works, and expires once the holder stops renewing it', async t => {
   const { timers } = t.mock
   timers.enable({ apis: ['setInterval', 'Date'], now: START })
   const store = createMemoryStore({ now: Date.now })
@@ -508,7 +508,7 @@ test('a lease whose work takes longer than its life stays with its holder, and r
   await store.close()
 })
 
-test('who waits for the holder of a lease learns that it is done, has failed, or has died', async () => {
+test('waitForHolder reports whether the holder of a lease is done, has failed or has died', async () => {
   const clock = { now: START }
   const store = createMemoryStore({ now: () => clock.now })
   const leases = createLeases(

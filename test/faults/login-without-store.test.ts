@@ -17,7 +17,7 @@ async function openWithRedis(t: TestContext, more: Environment = {}) {
   return { redis, ...(await setUpOidc(t, { env, now: Date.now(), application: false })) }
 }
 
-test('while the store is away the login page says so, and no attempt leaves for the provider', async t => {
+test('during a store outage the login page shows a notice, and a sign-in gets 503 instead of a redirect', async t => {
   const { redis, client } = await openWithRedis(t)
   assert.ok(!(await client.get('/login')).text.includes(NOTICE))
   await redis.kill()
@@ -33,7 +33,7 @@ test('while the store is away the login page says so, and no attempt leaves for 
 const UNEXPECTED = 'Something unexpected happened during sign-in'
 const NOT_SAVED = 'Your sign-in couldn’t be saved because of a problem with this service'
 
-test('a store that fails between the exchange and the session is named by the login page, and the tokens are revoked', async t => {
+test('if the store fails between code exchange and session, the login page names the cause and tokens are revoked', async t => {
   const { redis, provider: op, client, visitor } = await openWithRedis(t, { REVOKE: 'always' })
   op.tokenFields = { ...op.tokenFields, refresh_token: 'rt-CANARY' }
   op.intercept = async ({ path }) => {

@@ -16,14 +16,14 @@ process.on('SIGUSR2', () => void Promise.reject(new Error('planted rejection')))
 process.on('SIGALRM', () => setImmediate(() => { throw new Error('planted exception') }))
 `
 
-suite('errors that no code handles', { concurrency: 2 }, () => {
+suite('unhandled errors', { concurrency: 2 }, () => {
   for (const WORKERS of ['1', '2'])
     test(`with WORKERS=${WORKERS}`, async t => {
       const { provider, menshen } = await startPlanted(t, WORKERS)
       const user = await signedIn(menshen, provider)
 
       await t.test(
-        `after an exception that no code handles, requests in flight are answered and another worker serves, with WORKERS=${WORKERS}`,
+        `after an uncaught exception requests in flight finish and the worker is replaced, with WORKERS=${WORKERS}`,
         async t => {
           const workers = menshen.workers()
           const before = provider.callsTo('token').length
@@ -58,7 +58,7 @@ suite('errors that no code handles', { concurrency: 2 }, () => {
 
       // Last: the workers that had a rejection end with code 0, too.
       await t.test(
-        `a rejection that no code handles is logged and counted, and the same processes answer on, with WORKERS=${WORKERS}`,
+        `an unhandled rejection is logged and counted, and the workers keep running, with WORKERS=${WORKERS}`,
         async () => {
           await until(() => isSettled(menshen, Number(WORKERS)))
           const workers = menshen.workers()
@@ -75,7 +75,7 @@ suite('errors that no code handles', { concurrency: 2 }, () => {
       )
     })
 
-  test('workers that die again and again are replaced ever later', () => {
+  test('workers that keep dying are replaced after growing pauses of up to 15 seconds', () => {
     let now = 0
     const pauseMs = createPauses(1, () => now)
     const pauses = Array.from({ length: 8 }, pauseMs)

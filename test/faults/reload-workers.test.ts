@@ -37,7 +37,7 @@ test('two workers reload as one process', async t => {
       status === 200 ? text : String(status),
     )
 
-  await t.test('workers change together under load, and no request is lost', async () => {
+  await t.test('workers switch to a new configuration together under load, and no request is lost', async () => {
     const loading = load(`${instance.url}/`, 3, user.cookie)
     for (const [n, upstream] of [second, first, second].entries()) {
       configure({ upstreams: { '/': upstream.url }, rules: [{ path: '/closed', roles: ['developer'] }] })
@@ -53,7 +53,7 @@ test('two workers reload as one process', async t => {
     assert.equal(changes(), 3, 'each change is reported once, by one of them')
   })
 
-  await t.test('workers stay as they are if the new configuration cannot be used', async () => {
+  await t.test('workers keep their configuration if the new one is invalid', async () => {
     configure({ rules: [{ path: 'closed', public: true }] })
     const { file, detail } = await hangUp('config_refused')
     assert.match(String(file), /menshen\.config\.ts$/)
@@ -61,7 +61,7 @@ test('two workers reload as one process', async t => {
     assert.deepEqual([...new Set(await answers('/closed'))], ['403'])
   })
 
-  await t.test('a worker that starts later has the configuration of the others', async () => {
+  await t.test('a worker that starts later uses the configuration of the others', async () => {
     configure({ upstreams: { '/': first.url }, rules: [{ path: '/closed', roles: ['common'] }] })
     const [victim = 0] = instance.workers()
     process.kill(victim, 'SIGKILL')
@@ -71,7 +71,7 @@ test('two workers reload as one process', async t => {
     assert.ok(await isReady(instance.url))
   })
 
-  await t.test('a worker that starts while the files are refused serves nobody', async () => {
+  await t.test('a worker that starts while the configuration files are rejected accepts no requests', async () => {
     const rules = [{ path: '/closed', roles: ['developer'] }]
     /** Whether this one accepts by itself. */
     const serves = async (worker: number) => {

@@ -9,7 +9,7 @@ import { isServed, type SignedInUser, setUpInstances, signedIn, userOf } from '.
 import { signInUnderKills } from './kills.ts'
 import { startProxy, type TestProxy } from './proxy.ts'
 
-test('a rolling restart of two instances behind proxies, with and without lasting connections, loses no request', async t => {
+test('a rolling restart of two instances behind proxies, with and without keep-alive, loses no request', async t => {
   const { provider, start } = await setUpInstances(t)
   const ports = [String(await freePort()), String(await freePort())]
   const instances = await Promise.all(ports.map(PORT => start({ PORT })))
@@ -55,7 +55,7 @@ test('a rolling restart of two instances behind proxies, with and without lastin
   t.diagnostic(`${statuses.get(200)} requests, retried: ${JSON.stringify(proxies.map(({ retries }) => retries))}`)
 })
 
-test('3 times kill -9 while users sign in and out: every answer stays true', async t => {
+test('three kill -9 during sign-ins and sign-outs lose no confirmed sign-in and undo no confirmed sign-out', async t => {
   const { signIns, signOuts, startsMs } = await signInUnderKills(t, 3)
   assert.ok(signIns > 12 && signOuts > 3, `${signIns} signed in, ${signOuts} signed out`)
   t.diagnostic(`${signIns} signed in, ${signOuts} signed out, ready after at most ${startsMs.at(-1)} ms`)

@@ -40,7 +40,7 @@ async function startNginx(t: TestContext, config: string, url: string): Promise<
   await until(() => isReady(url))
 }
 
-test('two instances behind nginx are restarted one after the other, and no request is lost or done twice', async t => {
+test('a rolling restart of two instances behind nginx loses no request and repeats no POST', async t => {
   const done = new Map<string, number>()
   const upstream = await startUpstream(t, (request, response) => {
     const id = String(request.headers['x-number'])

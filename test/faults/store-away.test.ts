@@ -14,7 +14,7 @@ const BURST = 100
 const isUnavailable = ({ status, headers, text, setCookies }: Response) =>
   status === 503 && Number(headers['retry-after']) > 0 && !text.includes('zhangsan') && setCookies.length === 0
 
-test('two instances on one Redis behave as one, also while it hangs', async t => {
+test('two instances on one Redis behave as one, even while Redis hangs', async t => {
   const redis = await startRedis()
   t.after(() => redis.stop())
   const { provider, start, dueUser } = await setUpInstances(t, {
@@ -28,7 +28,7 @@ test('two instances on one Redis behave as one, also while it hangs', async t =>
 
   for (const delay of [0, 1000])
     await t.test(
-      `${BURST} requests at the moment of refresh, at a provider that takes ${delay} ms, cause one refresh`,
+      `${BURST} concurrent requests for a due session cause one refresh at a provider that takes ${delay} ms`,
       async () => {
         const due = await dueUser(one)
         const before = provider.callsTo('refresh').length
@@ -40,7 +40,7 @@ test('two instances on one Redis behave as one, also while it hangs', async t =>
       },
     )
 
-  await t.test('a sign-out in one counts in the other at once', async () => {
+  await t.test('a sign-out in one instance takes effect in the other immediately', async () => {
     for (let round = 0; round < 20; round++) {
       const leaving = await signedIn(one, provider)
       assert.ok(isServed(await leaving.get(other)))
@@ -51,7 +51,7 @@ test('two instances on one Redis behave as one, also while it hangs', async t =>
   })
 
   await t.test(
-    'while Redis hangs a page says so, with health 200 and ready 503, and then all is well again',
+    'while Redis hangs, pages and ready return 503 and health 200, and afterwards users are still signed in',
     async () => {
       const due = await dueUser(one)
       redis.pause()
@@ -79,7 +79,7 @@ test('two instances on one Redis behave as one, also while it hangs', async t =>
     },
   )
 
-  await t.test('tokens that come while Redis hangs are not lost', async () => {
+  await t.test('tokens received while Redis hangs are not lost', async () => {
     const due = await dueUser(one)
     const before = provider.callsTo('refresh').length
     const release = provider.hold('refresh')

@@ -28,7 +28,7 @@ for (const [name, reason, code, breakIt, mend] of [
     ['CONFIG', 'SET', 'min-replicas-to-write', '0'],
   ],
 ] as const)
-  test(`a Redis that ${name} is named by ready, the log, the overview and the metrics, and so is its end`, async t => {
+  test(`a Redis that ${name} is reported by ready, log, overview and metrics, and its recovery by ready and log`, async t => {
     const redis = await startRedis({ settings: ['--maxmemory-policy', 'noeviction'] })
     t.after(() => redis.stop())
     const scene = await setUp(t, { env: { STORE: `redis://${redis.host}` }, now: Date.now() })
@@ -51,7 +51,7 @@ for (const [name, reason, code, breakIt, mend] of [
     assert.ok(scene.lines.some(({ event }) => event === 'store_writable'))
   })
 
-test('a Redis that has become a replica is not ready, for it is read-only', async t => {
+test('with a Redis that became a replica, ready reports store_read_only until it is a primary again', async t => {
   const redis = await startRedis()
   t.after(() => redis.stop())
   const scene = await setUp(t, { env: { STORE: `redis://${redis.host}` }, now: Date.now() })
@@ -63,7 +63,7 @@ test('a Redis that has become a replica is not ready, for it is read-only', asyn
   await until(async () => (await ready(scene)).status === 200)
 })
 
-test('a full disk is named by ready, the log, the overview and the metrics, and so is its end', async t => {
+test('a full disk is reported by ready, log, overview and metrics, and ready recovers once there is space', async t => {
   if (process.getuid?.() !== 0) return t.skip('a file system of its own needs root')
   const folder = mkdtempSync(join(tmpdir(), 'menshen-full-'))
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', folder])

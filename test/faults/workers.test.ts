@@ -31,7 +31,7 @@ test('two workers behave as one process', async t => {
 
   for (const delay of [0, 1000])
     await t.test(
-      `${BURST} requests at the moment of refresh, at a provider that takes ${delay} ms, cause one refresh`,
+      `${BURST} concurrent requests for a due session cause one refresh at a provider that takes ${delay} ms`,
       async () => {
         const user = await dueUser(menshen)
         const before = provider.callsTo('refresh').length
@@ -43,7 +43,7 @@ test('two workers behave as one process', async t => {
       },
     )
 
-  await t.test('both workers serve, and the log says which one did what', async () => {
+  await t.test('both workers serve requests, and log lines name the worker', async () => {
     await until(async () => {
       // Together, because nothing promises that they take turns.
       await Promise.all([1, 2, 3, 4].map(() => signedIn(menshen, provider)))
@@ -52,7 +52,7 @@ test('two workers behave as one process', async t => {
     assert.deepEqual(workersThatSaid(menshen, 'sign_in'), [1, 2])
   })
 
-  await t.test('a sign-out in one worker counts in all at once', async () => {
+  await t.test('a sign-out in one worker takes effect in all workers immediately', async () => {
     for (let round = 0; round < 10; round++) {
       const user = await signedIn(menshen, provider)
       for (const page of await Promise.all([1, 2, 3, 4].map(() => user.get(menshen)))) assert.ok(isServed(page))
@@ -61,7 +61,7 @@ test('two workers behave as one process', async t => {
     }
   })
 
-  await t.test('a dead worker is replaced, and the other serves until then', async () => {
+  await t.test('a killed worker is replaced, and the other one serves requests until then', async () => {
     const user = await signedIn(menshen, provider)
     const [dead = 0, living = 0] = menshen.workers()
     process.kill(dead, 'SIGKILL')
@@ -76,7 +76,7 @@ test('two workers behave as one process', async t => {
     })
   })
 
-  await t.test('nobody who comes at the moment when a worker dies is left hanging', async () => {
+  await t.test('no request hangs when a worker is killed', async () => {
     const user = await signedIn(menshen, provider)
     const [dying = 0] = menshen.workers()
     process.kill(dying, 'SIGKILL')
@@ -89,7 +89,7 @@ test('two workers behave as one process', async t => {
     })
   })
 
-  await t.test('a worker that is asked to end finishes first, and is replaced', async () => {
+  await t.test('a worker that receives SIGTERM finishes its requests and is replaced', async () => {
     const before = provider.callsTo('token').length
     const release = provider.hold('token')
     const client = createClient(menshen.url)
@@ -107,7 +107,7 @@ test('two workers behave as one process', async t => {
     assert.ok(isServed(await client.get('/')))
   })
 
-  await t.test('kill -9 of the first process leaves nobody behind, and the port is free', async () => {
+  await t.test('kill -9 of the first process leaves no worker behind and frees the port', async () => {
     const workers = menshen.workers()
     await menshen.kill('SIGKILL')
     await until(() => !workers.some(isAlive))
@@ -116,30 +116,27 @@ test('two workers behave as one process', async t => {
     assert.ok(isServed(await (await signedIn(next, provider)).get(next)))
   })
 
-  await t.test(
-    'an answer on the way out closes its connection, so that nobody sends another request there',
-    async t => {
-      const last = next ?? assert.fail('it is not there')
-      const agent = new Agent({ keepAlive: true })
-      t.after(() => agent.destroy())
-      const before = provider.callsTo('token').length
-      const release = provider.hold('token')
-      const answer = new Promise<string | undefined>((resolve, reject) => {
-        get(`${last.url}/callback?code=${provider.codeFor()}&state=abc_idp`, { agent }, response => {
-          resolve(response.resume().headers.connection)
-        }).on('error', reject)
-      })
-      await provider.called('token', before + 1)
-      const exited = last.kill('SIGTERM')
-      await refusesVisitors(last)
-      release()
-      assert.equal(await answer, 'close')
-      assert.deepEqual(await exited, DONE)
-    },
-  )
+  await t.test('a response during shutdown has Connection: close, so that clients send no further request', async t => {
+    const last = next ?? assert.fail('it is not there')
+    const agent = new Agent({ keepAlive: true })
+    t.after(() => agent.destroy())
+    const before = provider.callsTo('token').length
+    const release = provider.hold('token')
+    const answer = new Promise<string | undefined>((resolve, reject) => {
+      get(`${last.url}/callback?code=${provider.codeFor()}&state=abc_idp`, { agent }, response => {
+        resolve(response.resume().headers.connection)
+      }).on('error', reject)
+    })
+    await provider.called('token', before + 1)
+    const exited = last.kill('SIGTERM')
+    await refusesVisitors(last)
+    release()
+    assert.equal(await answer, 'close')
+    assert.deepEqual(await exited, DONE)
+  })
 })
 
-suite('the end of one and of two workers', { concurrency: 2 }, () => {
+suite('shutdown of one and of two workers', { concurrency: 2 }, () => {
   for (const [WORKERS, to] of [
     ['1', 'the first process'],
     ['2', 'the first process'],
@@ -148,7 +145,7 @@ suite('the end of one and of two workers', { concurrency: 2 }, () => {
     const signalled = (menshen: Instance, signal: NodeJS.Signals) =>
       to === 'the first process' ? menshen.kill(signal) : menshen.killAll(signal)
 
-    test(`SIGTERM to ${to}, ${WORKERS} workers: a sign-in and a refresh in flight are finished`, async t => {
+    test(`SIGTERM to ${to} with WORKERS=${WORKERS} lets a sign-in and a refresh in flight finish`, async t => {
       const { provider, start, dueUser } = await setUpInstances(t, { WORKERS })
       const menshen = await start()
       await until(() => menshen.workers().length === Number(WORKERS))
@@ -163,7 +160,7 @@ suite('the end of one and of two workers', { concurrency: 2 }, () => {
       const exited = signalled(menshen, 'SIGTERM')
       if (WORKERS === '2')
         // A sign-in and a refresh take their time, so that the end does too.
-        await t.test(`nobody who comes at the moment of a SIGTERM to ${to} is left hanging`, async () => {
+        await t.test(`no request that arrives during a SIGTERM to ${to} hangs`, async () => {
           const visits: Promise<unknown>[] = []
           for (let n = 0; n < 50; n++) {
             visits.push(

@@ -70,7 +70,7 @@ async function resetOften(port: number): Promise<void> {
 }
 
 suite('a WebSocket server in an application', () => {
-  test('the WebSocket server of the documentation admits users, refuses others, and outlives clients that reset', async t => {
+  test('the documented WebSocket server admits users, refuses visitors and other sites, and survives client resets', async t => {
     const { port, child, visitor } = await runProgram(t, documented())
     assert.match(await answerTo(port), /^HTTP\/1\.1 401 [\s\S]*connection: close[\s\S]*"requestId"/)
     assert.match(await answerTo(port, ['Origin: https://evil.example']), /^HTTP\/1\.1 403 /)
@@ -93,7 +93,7 @@ suite('a WebSocket server in an application', () => {
     assert.equal((await visitor.get('/page')).text, 'a page')
   })
 
-  test('a WebSocket server that listens to no errors outlives them too, once it has asked admit', async t => {
+  test('a WebSocket server without error listeners survives client resets if it calls admit', async t => {
     const { port, child, visitor } = await runProgram(t, OBVIOUS)
     await resetOften(port)
     assert.equal((await visitor.get('/_menshen/ready')).status, 200)

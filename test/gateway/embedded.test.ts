@@ -30,7 +30,7 @@ async function serve(t: TestContext, listener: RequestListener): Promise<string>
 }
 
 suite('session', () => {
-  test('session says who is signed in, of a Request and of a message of node:http, and nothing secret', async t => {
+  test('session returns the signed-in user of a Request or a node:http message, and nothing secret', async t => {
     const { menshen, signIn, clock } = await setUpEmbedded(t)
     const cookie = await signIn({ username: 'admin', nickname: '管理员' })
     const session = await menshen.session(request('/', { cookie }))
@@ -46,7 +46,7 @@ suite('session', () => {
     assert.equal((await createClient(url).get('/')).json(), null)
   })
 
-  test('session is each caller’s own copy', async t => {
+  test('session returns a separate copy to each caller', async t => {
     const { menshen, signIn } = await setUpEmbedded(t)
     const cookie = await signIn()
     const spoilt = (await menshen.session(request('/', { cookie }))) as unknown as { userInfo: { username: string } }
@@ -54,7 +54,7 @@ suite('session', () => {
     assert.notEqual((await menshen.session(request('/', { cookie })))?.userInfo.username, 'admin')
   })
 
-  test('session has no user for a forged cookie, two cookies, no headers; a list of cookies is treated as one header', async t => {
+  test('session returns no user for a forged cookie, two cookies or no headers, and reads a list of cookies as one header', async t => {
     const { menshen, signIn } = await setUpEmbedded(t)
     const cookie = await signIn()
     const nobody = [
@@ -71,7 +71,7 @@ suite('session', () => {
     assert.ok(await menshen.session({ headers: new Headers({ cookie }) }))
   })
 
-  test('session is refreshed once for all who ask, and the renewed cookie goes to each kind of response', async t => {
+  test('session refreshes once for concurrent callers, and sets the renewed cookie on each kind of response', async t => {
     const { menshen, signIn, clock, provider } = await setUpEmbedded(t)
     const cookie = await signIn()
     clock.now += (TOKEN_LIFE - 60) * 1000
@@ -99,7 +99,7 @@ suite('session', () => {
       assert.equal(value, 'no-store')
   })
 
-  test('session brings its cookie and no-store whatever the application sets afterwards, by HTTP/1.1 and HTTP/2', async t => {
+  test('session keeps its cookie and no-store if the application sets headers afterwards, over HTTP/1.1 and HTTP/2', async t => {
     const { menshen, signIn, clock } = await setUpEmbedded(t)
     const cookie = await signIn()
     clock.now += (TOKEN_LIFE - 60) * 1000
@@ -126,7 +126,7 @@ suite('session', () => {
     }
   })
 
-  test('session ends with a refresh that fails, and the cookie is cleared', async t => {
+  test('session returns no user after a failed refresh, and clears the cookie', async t => {
     const { menshen, signIn, clock, provider } = await setUpEmbedded(t)
     const cookie = await signIn()
     clock.now += (TOKEN_LIFE - 60) * 1000
@@ -139,7 +139,7 @@ suite('session', () => {
     ])
   })
 
-  test('session has the fields that the configuration maps, empty where the provider says nothing', async t => {
+  test('session has the fields that the configuration maps, empty if the provider returns no value', async t => {
     const fields = { employee_no: ['email'], floor: ['nowhere'] }
     const { menshen, signIn } = await setUpEmbedded(t, { provider: { preset: 'idaas', fields } })
     const session = await menshen.session(request('/', { cookie: await signIn({ email: 'a@b.example' }) }))
@@ -149,7 +149,7 @@ suite('session', () => {
 })
 
 suite('onSignIn and onSignOut', () => {
-  test('what onSignIn returns is kept with the session, through a refresh, until onSignOut hears of its end', async t => {
+  test('the data that onSignIn returns stays with the session through a refresh and is passed to onSignOut', async t => {
     const heard: [hook: string, user: Session][] = []
     const { menshen, signIn, clock } = await setUpEmbedded(t, {
       onSignIn: async user => {
@@ -177,7 +177,7 @@ suite('onSignIn and onSignOut', () => {
     assert.equal(await menshen.session(request('/', { cookie })), undefined)
   })
 
-  test('a user whom onSignIn refuses, or for whom it fails, is not signed in', async t => {
+  test('a user is not signed in if onSignIn refuses, fails or returns invalid data', async t => {
     const results: [error: string, result: () => unknown][] = [
       ['access_denied', () => false],
       ['callback_error', () => Promise.reject(new Error('no such tenant'))],
@@ -204,7 +204,7 @@ suite('onSignIn and onSignOut', () => {
     }
   })
 
-  test('true, null and nothing keep no data', async t => {
+  test('a session has no data if onSignIn returns true, null or undefined', async t => {
     for (const result of [true, null, undefined]) {
       const { menshen, signIn } = await setUpEmbedded(t, { onSignIn: () => result })
       const session = await menshen.session(request('/', { cookie: await signIn() }))
@@ -212,7 +212,7 @@ suite('onSignIn and onSignOut', () => {
     }
   })
 
-  test('a hook that fails is said on the console where there is no log', async t => {
+  test('a failed hook is written to console.error if no log is configured', async t => {
     const said = t.mock.method(console, 'error', () => {})
     const failure = new Error('no such tenant')
     const { get, provider } = await setUpEmbedded(t, { log: undefined, onSignIn: () => Promise.reject(failure) })
@@ -228,7 +228,7 @@ suite('onSignIn and onSignOut', () => {
     )
   })
 
-  test('a hook that fails does not prevent a sign-out, and one that is not a function stops the start', async t => {
+  test('a failing onSignOut does not prevent a sign-out, and a hook that is not a function is a startup error', async t => {
     const { menshen, signIn, lines } = await setUpEmbedded(t, { onSignOut: () => Promise.reject(new Error('away')) })
     const cookie = await signIn()
     const post = new Request(`${EMBEDDED_URL}/logout`, { method: 'POST', headers: { cookie, origin: EMBEDDED_URL } })
@@ -241,7 +241,7 @@ suite('onSignIn and onSignOut', () => {
   })
 })
 
-suite('a hook that never ends', () => {
+suite('a hook that never settles', () => {
   const never = (t: TestContext, called: () => void) => () => {
     // Only the deadline of the hook is left to the test.
     t.mock.timers.enable({ apis: ['setTimeout'] })
@@ -249,7 +249,7 @@ suite('a hook that never ends', () => {
     return new Promise<undefined>(() => {})
   }
 
-  test('a hook that never ends does not prevent a sign-out', async t => {
+  test('an onSignOut hook that never settles does not prevent a sign-out', async t => {
     const called = Promise.withResolvers<void>()
     const { menshen, signIn, lines } = await setUpEmbedded(t, { onSignOut: never(t, called.resolve) })
     const cookie = await signIn()
@@ -267,7 +267,7 @@ suite('a hook that never ends', () => {
     )
   })
 
-  test('a hook that never ends signs no one in, and holds up no one else', async t => {
+  test('an onSignIn hook that never settles fails its own sign-in and does not block other users', async t => {
     const called = Promise.withResolvers<void>()
     const hang = never(t, called.resolve)
     const { get, signIn, provider, lines } = await setUpEmbedded(t, {
@@ -289,7 +289,7 @@ suite('a hook that never ends', () => {
 })
 
 suite('accessToken', () => {
-  test('accessToken is that of the session, refreshed if due, and never one that has expired', async t => {
+  test('accessToken returns the session’s token, refreshed if due, and never an expired one', async t => {
     const { menshen, signIn, clock, provider } = await setUpEmbedded(t)
     const cookie = await signIn()
     const first = await menshen.accessToken(request('/', { cookie }))
@@ -306,7 +306,7 @@ suite('accessToken', () => {
 })
 
 suite('fetch', () => {
-  test('fetch answers our own routes, and no others', async t => {
+  test('fetch handles Menshen’s own routes and returns undefined for other paths', async t => {
     const { get } = await setUpEmbedded(t)
     const login = await get('/login')
     assert.equal(login?.status, 200)
@@ -319,7 +319,7 @@ suite('fetch', () => {
     for (const path of ['/', '/login/', '/loginx', '/a%2Fb', '/_menshe']) assert.equal(await get(path), undefined, path)
   })
 
-  test('fetch reads a form within the limit, and takes none that was read before', async t => {
+  test('fetch reads a form of up to 16 KiB, and refuses one that was already read', async t => {
     const { menshen, lines } = await setUpEmbedded(t, { stateCheck: 'bound', clientTimeoutMs: 100 })
     const post = (body: BodyInit | null, headers: Record<string, string> = { origin: EMBEDDED_URL }) =>
       new Request(`${EMBEDDED_URL}/login`, { method: 'POST', body, headers, duplex: 'half' } as RequestInit)
@@ -335,7 +335,7 @@ suite('fetch', () => {
     assert.ok(lines.some(({ event }) => event === 'form_already_read'))
   })
 
-  test('fetch counts by the address that it is given, and no one where there is none', async t => {
+  test('fetch applies the rate limit by the given address, and no limit without an address', async t => {
     const { get, lines } = await setUpEmbedded(t, { rateLimitPerMinute: 1, trustedProxies: '10.0.0.1' })
     const state = '/callback?code=x&state=abc_idp'
     const status = async (source: object, headers = {}) => (await get(state, headers, source))?.status
@@ -354,7 +354,7 @@ suite('admit', () => {
     { path: '/finance', roles: ['developer'] },
   ]
 
-  test('admit lets users through, leads visitors to the login page, tells scripts, and refuses by the rules', async t => {
+  test('admit lets users through, redirects visitors to login, returns 401 to scripts, and enforces the rules', async t => {
     const { menshen, signIn } = await setUpEmbedded(t, { rules })
     const cookie = await signIn({ username: 'lisi' })
     const admitted = await menshen.admit(request('/page', { cookie }))
@@ -375,7 +375,7 @@ suite('admit', () => {
     assert.equal((await menshen.admit(request('/login'))).answer?.status, 200)
   })
 
-  test('admit can be asked for more than the rules say: a user, or one of a few roles', async t => {
+  test('the require function of admit demands a signed-in user or one of the given roles beyond the rules', async t => {
     const { menshen, signIn, lines } = await setUpEmbedded(t, { rules })
     const cookie = await signIn({ username: 'lisi' })
     const user = await menshen.admit(request('/public/a', { ...PAGE, cookie }))
@@ -399,7 +399,7 @@ suite('admit', () => {
     assert.equal(own.require(), own.answer)
   })
 
-  test('admit judges the path in its one canonical form, as the application could read it', async t => {
+  test('admit applies the rules to the canonical path, and refuses ambiguous paths with 400', async t => {
     const { menshen, signIn } = await setUpEmbedded(t, { rules })
     const cookie = await signIn({ username: 'lisi' })
     const url = await serve(t, async (message, response) => {
@@ -416,7 +416,7 @@ suite('admit', () => {
       assert.equal((await menshen.admit(request(path, { cookie }))).answer?.status, 403, path)
   })
 
-  test('admit knows machines by their token where a rule lets them in, and session of what was admitted', async t => {
+  test('admit accepts a machine’s token where a rule allows it, and session returns the admitted machine', async t => {
     const provider = await startOidcServer(t)
     const menshen = await createMenshen({
       settings: readSettings({ STORE: 'memory:', ...provider.settings }),
@@ -445,7 +445,7 @@ suite('admit', () => {
     assert.equal(await menshen.accessToken(request('/api', { authorization })), undefined)
   })
 
-  test('admit opens no socket for a page of another site', async t => {
+  test('admit refuses a WebSocket from another site with 403', async t => {
     const { menshen, signIn, lines } = await setUpEmbedded(t)
     const cookie = await signIn()
     const upgrade = { cookie, upgrade: 'websocket', connection: 'upgrade' }
@@ -456,20 +456,20 @@ suite('admit', () => {
     assert.ok(lines.some(({ event }) => event === 'foreign_origin'))
   })
 
-  test('admit of a request without headers is that of a visitor', async t => {
+  test('admit treats a request without headers as a visitor’s', async t => {
     const { menshen } = await setUpEmbedded(t)
     const bare = { method: 'GET', url: '/' } as unknown as IncomingMessage
     assert.equal((await menshen.admit(bare)).answer?.status, 302)
     assert.equal((await menshen.admit(new Request(EMBEDDED_URL))).answer?.status, 302)
   })
 
-  test('admit of a message that a framework has cut short is about the whole of it', async t => {
+  test('admit uses the original URL of a message whose path a framework has shortened', async t => {
     const { menshen } = await setUpEmbedded(t, { rules })
     const message = { method: 'GET', url: '/', originalUrl: '/finance/', headers: PAGE, socket: {} }
     assert.equal((await menshen.admit(message as unknown as IncomingMessage)).answer?.status, 302)
   })
 
-  test('admit brings the cookies of a renewed session for the application’s answer', async t => {
+  test('admit returns the cookies of a renewed session for the application’s response', async t => {
     const { menshen, signIn, clock } = await setUpEmbedded(t)
     const cookie = await signIn()
     clock.now += (TOKEN_LIFE - 60) * 1000
@@ -482,7 +482,7 @@ suite('admit', () => {
     ])
   })
 
-  test('admit answers for a store that is away, as the gateway does', async t => {
+  test('during a store outage admit and fetch return 503, and session rejects with store_unavailable', async t => {
     const { menshen } = await setUpEmbedded(t, { store: `redis://127.0.0.1:${await freePort()}` })
     const headers = { ...PAGE, cookie: `menshen_session=${'A'.repeat(43)}` }
     const { answer, user } = await menshen.admit(request('/', headers))
@@ -492,7 +492,7 @@ suite('admit', () => {
     assert.equal((await menshen.fetch(request('/_menshen/me', headers)))?.status, 503)
   })
 
-  test('admit takes the form that a framework has read already', async t => {
+  test('admit accepts a form that a framework has already parsed', async t => {
     const { menshen } = await setUpEmbedded(t, { stateCheck: 'bound' })
     const url = await serve(t, async (message: IncomingMessage & { body?: unknown }, response) => {
       const text = (await message.toArray()).join('')
@@ -508,7 +508,7 @@ suite('admit', () => {
 })
 
 suite('sendAnswer', () => {
-  test('sendAnswer keeps the cookies that are set already', async t => {
+  test('sendAnswer keeps the application’s cookies and replaces one of the same name', async t => {
     const url = await serve(t, (_, response: ServerResponse) => {
       response.setHeader('set-cookie', ['theirs=1', 'ours=old'])
       sendAnswer(response, new Response('x', { headers: { 'set-cookie': 'ours=new' } }))
@@ -516,7 +516,7 @@ suite('sendAnswer', () => {
     assert.deepEqual((await createClient(url).get('/')).setCookies, ['theirs=1', 'ours=new'])
   })
 
-  test('sendAnswer sends what is there as a whole, and the rest as it comes', async t => {
+  test('sendAnswer sends a complete body with Content-Length and streams a slow one as it arrives', async t => {
     const { promise: later, resolve: goOn } = Promise.withResolvers<void>()
     const slow = () =>
       new ReadableStream({
@@ -540,7 +540,7 @@ suite('sendAnswer', () => {
     assert.equal((await reader?.read())?.done, true)
   })
 
-  test('sendAnswer stops a stream whose reader has gone, and is done', async t => {
+  test('sendAnswer cancels the stream and resolves when the client disconnects', async t => {
     const cancelled = Promise.withResolvers<void>()
     const sent = Promise.withResolvers<void>()
     const url = await serve(t, (_, response) => {

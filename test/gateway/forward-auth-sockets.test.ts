@@ -38,7 +38,7 @@ for (const [name, open] of [
   ['the command', openCommand],
   ['the library', openAsLibrary],
 ] as const)
-  test(`${name} answers a question that carries Upgrade headers as any other`, async t => {
+  test(`${name} answers an auth check with Upgrade headers with 200 for a user and 401 for a visitor`, async t => {
     const { url, baseUrl, user } = await open(t)
     const cookie = `cookie: ${cookieOf(user)}`
     for (const [path, uri] of QUESTIONS) {
@@ -51,7 +51,7 @@ for (const [name, open] of [
     }
   })
 
-test('another site cannot open a socket in the user’s name, through a proxy neither', async t => {
+test('an auth check for a WebSocket opened by another site gets 403, with and without Upgrade headers', async t => {
   const { url, user } = await openCommand(t)
   const cookie = `cookie: ${cookieOf(user)}`
   for (const [path, uri] of QUESTIONS)
@@ -64,7 +64,7 @@ test('another site cannot open a socket in the user’s name, through a proxy ne
     }
 })
 
-test('a question to the library leaves no connection behind', async t => {
+test('an auth check with Upgrade headers leaves no open connection in the library', async t => {
   const { url, user, server } = await openAsLibrary(t)
   const connections = () => new Promise<number>(resolve => server.getConnections((_error, count) => resolve(count)))
   await Promise.all(

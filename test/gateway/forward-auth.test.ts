@@ -43,7 +43,7 @@ const ROWS: Row[] = [
   ['http://evil.example/public', 'GET', 400, 400, 400],
 ]
 
-test('a header that tells who the user is takes the place of another one with its name', async t => {
+test('an identity header replaces a response header of the same name', async t => {
   const name = 'x-content-type-options'
   const scene = await setUp(t, { env: { ...TRUSTED.env, IDENTITY_USER: name } })
   const user = await scene.user('lisi')
@@ -56,7 +56,7 @@ test('a header that tells who the user is takes the place of another one with it
   assert.equal(visitor.headers[name], '')
 })
 
-test('nginx is told by 200, 401 and 403', async t => {
+test('/_menshen/check answers nginx with 200, 401 or 403, all identity headers and an empty body', async t => {
   const scene = await setUp(t, TRUSTED)
   const people = [scene.visitor(), await scene.user(), await scene.user('admin')]
   for (const [uri, method, ...expected] of ROWS) {
@@ -80,7 +80,7 @@ test('nginx is told by 200, 401 and 403', async t => {
   assert.equal(scene.upstream.received.length, 0)
 })
 
-test('Caddy and Traefik are given the answer for the browser', async t => {
+test('/_menshen/forward returns the response for the browser to Caddy and Traefik', async t => {
   const scene = await setUp(t, TRUSTED)
   const people = [scene.visitor(), await scene.user(), await scene.user('admin')]
   for (const [uri, method, ...expected] of ROWS) {
@@ -100,7 +100,7 @@ test('Caddy and Traefik are given the answer for the browser', async t => {
   assert.match(page.text, /没有访问权限/)
 })
 
-test('a sign-in that began at a check leads back to the page that was asked for', async t => {
+test('a sign-in that starts with an auth check returns to the requested page', async t => {
   const scene = await setUp(t, TRUSTED)
   const visitor = scene.visitor()
   const away = await visitor.get('/_menshen/forward', {
@@ -133,7 +133,7 @@ test('every identity header is always present, and empty if it has no value', as
   }
 })
 
-test('where nothing is signed, the header is ours all the same: empty for the proxy and for the application', async t => {
+test('with IDENTITY_ASSERTION=none a forged assertion header becomes an empty one for proxy and application', async t => {
   const scene = await setUp(t, { ...TRUSTED, env: { ...TRUSTED.env, IDENTITY_ASSERTION: 'none' } })
   const user = await scene.user('lisi')
   const forged = { 'x-menshen-assertion': 'forged' }
@@ -144,7 +144,7 @@ test('where nothing is signed, the header is ours all the same: empty for the pr
   assert.deepEqual([told['x-forwarded-user'], told['x-menshen-assertion']], ['lisi', ''])
 })
 
-test('only a trusted proxy says what was asked for; anyone else gets 400, and the log says why', async t => {
+test('only a trusted proxy can name the requested path; other clients get 400, and the log gives the reason', async t => {
   for (const trusted of ['', '10.0.0.0/8']) {
     const scene = await setUp(t, { env: { TRUSTED_PROXIES: trusted }, config: { rules: RULES } })
     const admin = await scene.user('admin')
@@ -162,7 +162,7 @@ test('only a trusted proxy says what was asked for; anyone else gets 400, and th
   }
 })
 
-test('a check that names its address in the header of another product is refused, instead of applying no rule', async t => {
+test('an auth check that names its path in the header of another product gets 400 instead of skipping the rules', async t => {
   const scene = await setUp(t, { env: { TRUSTED_PROXIES: '127.0.0.1' }, config: { rules: RULES } })
   const user = await scene.user()
   for (const header of [{ 'x-original-url': 'http://app.test/admin' }, { 'x-forwarded-uri': '/admin' }]) {
@@ -176,7 +176,7 @@ test('a check that names its address in the header of another product is refused
   ])
 })
 
-test('who is there is told to trusted proxies alone: a script of a page gets the status and nothing else', async t => {
+test('only trusted proxies receive identity headers; a script on a page gets the status alone', async t => {
   for (const trusted of ['', '10.0.0.0/8']) {
     const scene = await setUp(t, { env: { TRUSTED_PROXIES: trusted }, config: { rules: RULES } })
     const [visitor, user] = [scene.visitor(), await scene.user('lisi', { nickname: '李四' })]
@@ -196,7 +196,7 @@ test('who is there is told to trusted proxies alone: a script of a page gets the
   }
 })
 
-test('no response to forward-auth has the access token, so a script that asks through the proxy cannot read it', async t => {
+test('no forward-auth response contains the access token, so a script cannot read it through the proxy', async t => {
   const scene = await setUp(t, { ...TRUSTED, env: { ...TRUSTED.env, FORWARD_ACCESS_TOKEN: 'true' } })
   const user = await scene.user()
   await user.get('/')
@@ -214,7 +214,7 @@ test('no response to forward-auth has the access token, so a script that asks th
     }
 })
 
-test('FORWARD_ACCESS_TOKEN with forward-auth alone stops the start with one sentence', async t => {
+test('FORWARD_ACCESS_TOKEN with forward-auth but without UPSTREAM is a startup error', async t => {
   const env = { ...TRUSTED.env, FORWARD_ACCESS_TOKEN: 'true' }
   await assert.rejects(
     setUp(t, { env, application: false }),
@@ -223,7 +223,7 @@ test('FORWARD_ACCESS_TOKEN with forward-auth alone stops the start with one sent
   await setUp(t, { env: { FORWARD_ACCESS_TOKEN: 'true' }, application: false })
 })
 
-test('an assertion by forward-auth is for CLIENT_ID, or for whom the setting names', async t => {
+test('the audience of a forward-auth assertion is CLIENT_ID, or ASSERTION_AUDIENCE if set', async t => {
   for (const [env, audience] of [
     [{}, CLIENT_ID],
     [{ ASSERTION_AUDIENCE: 'wiki' }, 'wiki'],
@@ -244,7 +244,7 @@ test('an assertion by forward-auth is for CLIENT_ID, or for whom the setting nam
   }
 })
 
-test('a claim that arrives twice is not a claim', async t => {
+test('an auth check with a duplicate path or method header gets 400', async t => {
   const scene = await setUp(t, TRUSTED)
   const cookie = `cookie: ${cookieOf(await scene.user())}`
   for (const [path, name] of [
@@ -258,7 +258,7 @@ test('a claim that arrives twice is not a claim', async t => {
   }
 })
 
-test('a refresh that happens in a check passes its cookie on', async t => {
+test('a refresh during an auth check returns the renewed session cookie', async t => {
   for (const [path, headers] of [
     ['/_menshen/check', nginx('/')],
     ['/_menshen/forward', caddy('/')],
@@ -273,7 +273,7 @@ test('a refresh that happens in a check passes its cookie on', async t => {
   }
 })
 
-test('a browser that does not keep the cookie learns it, instead of going round in circles', async t => {
+test('a browser that does not keep the cookie gets an explanation instead of a redirect loop', async t => {
   const scene = await setUp(t)
   const wire = await openWire(scene.url)
   const ask = (target: string, ...headers: string[]) =>

@@ -23,7 +23,7 @@ async function raw(url: string, bytes: string): Promise<string> {
   return text(socket)
 }
 
-test('a visitor is redirected to /login, and a script is told by 401', async t => {
+test('a visitor is redirected to /login, and a script gets 401', async t => {
   const { client } = await setUp(t, { application: false })
   type Row = [kind: string, headers: Record<string, string>, status: 302 | 401, kept: boolean]
   const rows: Row[] = [
@@ -60,7 +60,7 @@ test('a visitor is redirected to /login, and a script is told by 401', async t =
   }
 })
 
-test('media types are the same in capitals', async t => {
+test('media types in Accept are case-insensitive', async t => {
   const { client } = await setUp(t, { application: false })
   assert.equal((await client.get('/x', { headers: { accept: 'Application/JSON' } })).status, 401)
   const page = await client.get('/x', { headers: { accept: 'TEXT/HTML' } })
@@ -95,7 +95,7 @@ test('an icon, image or script of a page does not overwrite the page that the vi
   assert.equal((await signIn(client, provider)).headers.location, '/wanted')
 })
 
-test('a colleague behind the same address who comes from a portal is sent to /login, whoever signed in just before', async t => {
+test('a visitor from a portal is redirected to /login even if a colleague at the same address has just signed in', async t => {
   const { provider, client, passSeconds, visitor } = await setUp(t, { application: false })
   const fromPortal = { ...NAVIGATION, 'sec-fetch-site': 'cross-site', 'user-agent': 'Chrome of the whole office' }
   const back = `/callback?code=${provider.codeFor()}&state=a_idp`
@@ -106,7 +106,7 @@ test('a colleague behind the same address who comes from a portal is sent to /lo
   assert.deepEqual([colleague.status, colleague.headers.location], [302, '/login'])
 })
 
-test('a browser that keeps no cookie learns so, instead of going in circles', async t => {
+test('a browser that keeps no cookie gets a 400 page once instead of a redirect loop', async t => {
   const { provider, url } = await setUp(t, { application: false })
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   t.after(() => agent.destroy())
@@ -124,7 +124,7 @@ test('a browser that keeps no cookie learns so, instead of going in circles', as
   assert.equal((await browse('/')).location, '/login', 'once')
 })
 
-test('a browser that has landed with its cookie and lost it later is sent to /login, like everyone', async t => {
+test('a browser that loses its cookie after landing with it is redirected to /login', async t => {
   const { provider, url, passSeconds } = await setUp(t, { application: false })
   const agents = [1, 2].map(() => new Agent({ keepAlive: true, maxSockets: 1 }))
   t.after(() => {
@@ -163,7 +163,7 @@ test('visits without a session leave nothing in the store and set no session coo
   assert.equal(rows?.length, 1, 'only the session of the one who looks')
 })
 
-test('the home page shows the user, the role, the end of the session and the sign-out', async t => {
+test('the home page shows the user, the role, the session’s expiry and a sign-out button', async t => {
   const { user } = await setUp(t, { application: false })
   const common = await (await user()).get('/?any=query')
   assert.equal(common.status, 200)
@@ -181,7 +181,7 @@ test('the home page shows the user, the role, the end of the session and the sig
   assert.match(admin.text, /href="\/_menshen\/console"/)
 })
 
-test('the console is for developers: others get a Chinese 403, however they spell its path', async t => {
+test('only developers can open the console, however its path is spelled, and other users get a Chinese 403', async t => {
   const { user, client } = await setUp(t, { application: false })
   const common = await user()
   const paths = [
@@ -222,7 +222,7 @@ test('the console is for developers: others get a Chinese 403, however they spel
   assert.equal((await (await user('admin')).get('/_menshen/console')).status, 200)
 })
 
-test('no one but a developer ends a session of someone else, however the path is written', async t => {
+test('only a developer can end another user’s session, however the path is spelled', async t => {
   const { user } = await setUp(t, { application: false })
   const [admin, common, victim] = [await user('admin'), await user(), await user('lisi')]
   const page = (await admin.get('/_menshen/console/sessions?username=lisi')).text
@@ -249,7 +249,7 @@ test('no one but a developer ends a session of someone else, however the path is
   assert.equal((await victim.get('/')).headers.location, '/login')
 })
 
-test('a page that does not exist is a Chinese 404', async t => {
+test('a page that does not exist returns a Chinese 404 page', async t => {
   const { user, client } = await setUp(t, { application: false })
   const answer = await (await user()).get('/no/such/page')
   assert.equal(answer.status, 404)
@@ -262,7 +262,7 @@ test('a page that does not exist is a Chinese 404', async t => {
     assert.ok([400, 404].includes((await client.get(path)).status), path)
 })
 
-test('a method that a route does not know is a 405 that says what is allowed', async t => {
+test('a method that a route does not support gets 405 with an Allow header', async t => {
   const { user, provider } = await setUp(t, { application: false })
   const client = await user()
   const routes: Record<string, string[]> = {
@@ -292,7 +292,7 @@ test('a method that a route does not know is a 405 that says what is allowed', a
   assert.equal((await client.get('/')).status, 200, 'and nobody was signed out by it')
 })
 
-test('TRACE is a 405 everywhere that says what is allowed, and echoes nothing', async t => {
+test('TRACE gets 405 with an Allow header on every path, and echoes nothing', async t => {
   const { user, client } = await setUp(t, { application: false })
   for (const signedIn of [await user(), client])
     for (const path of ['/', '/x', '/login']) {
@@ -303,7 +303,7 @@ test('TRACE is a 405 everywhere that says what is allowed, and echoes nothing', 
     }
 })
 
-test('a method in a header or a parameter changes nothing', async t => {
+test('method override headers and parameters have no effect', async t => {
   const { user } = await setUp(t, { application: false })
   const client = await user()
   const headers = { 'x-http-method-override': 'DELETE', 'x-method-override': 'POST', 'x-http-method': 'PUT' }
@@ -311,7 +311,7 @@ test('a method in a header or a parameter changes nothing', async t => {
   assert.equal((await client.post('/', '', { headers: { 'x-http-method-override': 'GET' } })).status, 405)
 })
 
-test('HEAD is ruled like GET and has its headers, without a body', async t => {
+test('HEAD gets the status and content type of GET without a body', async t => {
   const { user, client } = await setUp(t, { application: false })
   const signedIn = await user()
   for (const path of ['/', '/nothing', '/_menshen/me', '/_menshen/console', '/_menshen/health', '/login']) {
@@ -323,7 +323,7 @@ test('HEAD is ruled like GET and has its headers, without a body', async t => {
   assert.equal((await client.request({ method: 'HEAD', path: '/' })).headers.location, '/login')
 })
 
-test('a target that is not a path of ours gets 400, and nothing else', async t => {
+test('a request target that is not a path gets 400, and CONNECT and malformed request lines never succeed', async t => {
   const { user, url } = await setUp(t, { application: false })
   const cookie = `Cookie: menshen_session=${ticketOf(await user())}`
   const head = (line: string, host = 'x') =>
@@ -337,7 +337,7 @@ test('a target that is not a path of ours gets 400, and nothing else', async t =
   assert.match(await raw(url, head('GET /login')), /^HTTP\/1\.1 200 /)
 })
 
-test('no path, query or Host breaks it', async t => {
+test('no path, query or Host header causes a 5xx response', async t => {
   const { user, client, visitor } = await setUp(t, { application: false })
   const signedIn = await user()
   const tails = [
@@ -386,7 +386,7 @@ test('no path, query or Host breaks it', async t => {
   assert.equal((await visitor().get('/_menshen/health')).status, 200)
 })
 
-test('a request that breaks off in the middle breaks nothing, and is not an error of ours', async t => {
+test('the server keeps serving after requests that break off, and logs no error', async t => {
   const { url, visitor, lines } = await setUp(t, { application: false })
   for (const path of ['/login', '/logout', '/form', '/_menshen/console/end'])
     for (const length of ['Content-Length: 100', 'Transfer-Encoding: chunked'])
@@ -396,7 +396,7 @@ test('a request that breaks off in the middle breaks nothing, and is not an erro
   assert.deepEqual(errors, [], 'otherwise anybody can fill the log with them')
 })
 
-test('two different tickets in one request switch no user: neither is accepted', async t => {
+test('a request with two different tickets gets 401, and neither is accepted', async t => {
   const { user, client } = await setUp(t, { application: false })
   const [one, two] = [ticketOf(await user()), ticketOf(await user('admin'))]
   const status = async (cookie: string) => (await client.get('/_menshen/me', { headers: { cookie } })).status
@@ -412,7 +412,7 @@ test('two different tickets in one request switch no user: neither is accepted',
   assert.equal(await status(`menshen_session=${one}; menshen_session=${one}`), 200, 'the same one twice is allowed')
 })
 
-test('a ticket under another name, another prefix or no name is none', async t => {
+test('a ticket under another cookie name, with another prefix or without a name is not accepted', async t => {
   const { user, client } = await setUp(t, { application: false })
   const ticket = ticketOf(await user())
   const status = async (cookie: string) => (await client.get('/_menshen/me', { headers: { cookie } })).status
@@ -444,7 +444,7 @@ test('a ticket under another name, another prefix or no name is none', async t =
   for (const cookie of right) assert.equal(await status(cookie), 200, cookie)
 })
 
-test('a ticket that differs in its last bits only is another ticket', async t => {
+test('a ticket that differs only in its last character gets 401', async t => {
   const { user, client } = await setUp(t, { application: false })
   const ticket = ticketOf(await user())
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
@@ -455,7 +455,7 @@ test('a ticket that differs in its last bits only is another ticket', async t =>
   }
 })
 
-test('health and ready answer anyone, and shortcuts for probes open nothing', async t => {
+test('health and ready are public, and health probe headers give no access to other pages', async t => {
   const { client } = await setUp(t, { application: false })
   for (const [path, status] of [
     ['/_menshen/health', 'ok'],
@@ -472,7 +472,7 @@ test('health and ready answer anyone, and shortcuts for probes open nothing', as
   }
 })
 
-test('/_menshen/me is a 401 in JSON for a visitor, even one who navigates', async t => {
+test('/_menshen/me returns 401 as JSON to a visitor, even for a navigation', async t => {
   const { client } = await setUp(t, { application: false })
   const answer = await client.get('/_menshen/me', { headers: NAVIGATION })
   assert.equal(answer.status, 401)
@@ -480,7 +480,7 @@ test('/_menshen/me is a 401 in JSON for a visitor, even one who navigates', asyn
   assert.deepEqual(answer.setCookies, [])
 })
 
-test('a session ends with its token on the server, whatever the cookie says', async t => {
+test('a session expires with its token on the server, even if the browser still sends the cookie', async t => {
   const { provider, visitor, passSeconds } = await setUp(t, { application: false })
   provider.behaviour.refreshTokens = false
   const client = visitor()

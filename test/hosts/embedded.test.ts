@@ -48,7 +48,7 @@ test('a program that serves several hosts has one sign-in for all of them', asyn
   assert.equal((await browser.get(`${GRAFANA}/`)).status, 302)
 })
 
-test('a program gets 421 for a host that it has not named, as a request of node:http and as a Request', async t => {
+test('an unconfigured host gets 421, for node:http requests and for Request objects', async t => {
   const { menshen, browser } = await setUpProgram(t)
   assert.equal((await browser.get(`${PORTAL}/`, { headers: { host: 'evil.test' } })).status, 421)
   const { answer } = await menshen.admit(new Request('http://evil.test/', { headers: PAGE }))

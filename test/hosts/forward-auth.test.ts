@@ -27,7 +27,7 @@ const caddy = (host: string, uri: string) => ({
   'x-forwarded-method': 'GET',
 })
 
-test('a proxy names the host that it asks about, whatever Host its question has', async t => {
+test('auth checks use the host that the proxy names in a header, regardless of their own Host', async t => {
   const scene = await setUpHosts(t, { env: TRUSTED, config: { hosts: RULES } })
   const browser = await scene.signedIn()
   const cookiesOf = (origin: string) => [...browser.cookies(origin)].map(pair => pair.join('=')).join('; ')
@@ -77,7 +77,7 @@ test('a proxy names the host that it asks about, whatever Host its question has'
   assert.equal((await ask('check', {})).status, 421)
 })
 
-test('a question that names no host, or a loopback name, is not answered by the rules of the portal', async t => {
+test('an auth check that names no host or a loopback name gets 421 instead of the portal’s rules', async t => {
   const hosts = { 'forward.test': {} }
   const scene = await setUpHosts(t, { env: TRUSTED, config: { hosts, rules: [{ path: '/', public: true }] } })
   const ask = (path: string, headers: object) => scene.visitor().get(`/_menshen/${path}`, { headers: { ...headers } })
@@ -94,7 +94,7 @@ test('a question that names no host, or a loopback name, is not answered by the 
   assert.deepEqual(named, ['127.0.0.1:3000', 'localhost', '127.0.0.1:3000', '[::1]:80', 'localhost'])
 })
 
-test('no one but a trusted proxy says which host a question is about', async t => {
+test('only a trusted proxy can name the host of an auth check', async t => {
   const scene = await setUpHosts(t, { config: { hosts: RULES } })
   const ask = (path: string, headers: object) =>
     scene.visitor().get(`/_menshen/${path}`, { headers: { ...PAGE, ...headers } })

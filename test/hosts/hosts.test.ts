@@ -11,7 +11,7 @@ import { startUpstream } from '../kit/upstream.ts'
 
 const SCRIPT = { accept: 'application/json', 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'cors' }
 
-test('a visitor of a host goes to the portal with the page that is wanted and the hash of a nonce', async t => {
+test('a visitor of a host is redirected to the portal with the requested page and the hash of a nonce', async t => {
   const scene = await setUpHosts(t)
   const browser = scene.browser()
   const answer = await browser.get(`${WIKI}/a%20b/c?x=1&y=%26`)
@@ -26,7 +26,7 @@ test('a visitor of a host goes to the portal with the page that is wanted and th
   assert.deepEqual(scene.wiki.received, [], 'nothing reaches the application')
 })
 
-test('a user enters a host by two redirects and no click, and lands on the page that was wanted', async t => {
+test('a signed-in user reaches the requested page of a host by redirects through the portal, without a click', async t => {
   const scene = await setUpHosts(t)
   const browser = await scene.signedIn()
   const page = await browser.open(`${WIKI}/pages/1?a=b`)
@@ -48,7 +48,7 @@ test('a user enters a host by two redirects and no click, and lands on the page 
   assert.equal((await browser.get(`${WIKI}/pages/2`)).text, 'the wiki', 'and stays in the first')
 })
 
-test('a host has the language that was chosen at the portal, until another is chosen there', async t => {
+test('a host uses the language chosen at the portal until another one is chosen at the host', async t => {
   const scene = await setUpHosts(t, { wikiRules: [{ path: '/', users: ['boss'] }] })
   const browser = await scene.signedIn('lisi')
   await browser.post(`${PORTAL}/_menshen/language`, { language: 'en' })
@@ -59,7 +59,7 @@ test('a host has the language that was chosen at the portal, until another is ch
   assert.equal(browser.cookies(GRAFANA).get('menshen_language'), 'zh-CN')
 })
 
-test('a visitor signs in at the portal and is led back to the host', async t => {
+test('a visitor signs in at the portal and is redirected back to the requested page of the host', async t => {
   const scene = await setUpHosts(t)
   const browser = scene.browser()
   const enter = await browser.follow(await browser.get(`${WIKI}/deep?x=1`))
@@ -76,7 +76,7 @@ test('a visitor signs in at the portal and is led back to the host', async t => 
   assert.equal(landed.text, 'the wiki')
 })
 
-test('the application of a host sees who is signed in, its own address, and none of our cookies', async t => {
+test('the application of a host receives the user and its own host name, but no Menshen cookies', async t => {
   const scene = await setUpHosts(t)
   const browser = await scene.signedIn('lisi')
   await browser.open(`${WIKI}/page`)
@@ -90,7 +90,7 @@ test('the application of a host sees who is signed in, its own address, and none
   assert.equal(headers.cookie, 'theirs=1')
 })
 
-test('signing out at a host ends the session at the portal and at every host, and no other device', async t => {
+test('signing out at a host ends the session at the portal and at every host, but not on other devices', async t => {
   const scene = await setUpHosts(t)
   const browser = await scene.signedIn()
   const elsewhere = await scene.signedIn()
@@ -114,7 +114,7 @@ test('signing out at the portal ends the session at every host', async t => {
   assert.equal((await browser.get(`${WIKI}/_menshen/me`)).status, 401)
 })
 
-test('a sign-out of everything at a host ends every session of the user', async t => {
+test('signing out everywhere at a host ends every session of the user', async t => {
   const scene = await setUpHosts(t)
   const [browser, elsewhere] = [await scene.signedIn(), await scene.signedIn()]
   for (const each of [browser, elsewhere]) await each.open(`${WIKI}/`)
@@ -123,7 +123,7 @@ test('a sign-out of everything at a host ends every session of the user', async 
     for (const host of [PORTAL, WIKI]) assert.equal((await each.get(`${host}/_menshen/me`)).status, 401)
 })
 
-test('scripts and parts of pages get 401 at a host, never the way to the portal', async t => {
+test('scripts, subresources and forms get 401 at a host instead of a redirect to the portal', async t => {
   const scene = await setUpHosts(t)
   const browser = scene.browser()
   for (const headers of [
@@ -141,7 +141,7 @@ test('scripts and parts of pages get 401 at a host, never the way to the portal'
   assert.match(form.text, /target="_blank"/)
 })
 
-test('sign-in, account and console at a host are those of the portal', async t => {
+test('sign-in, account and console paths at a host redirect to the portal', async t => {
   const scene = await setUpHosts(t)
   const browser = scene.browser()
   for (const path of [
@@ -161,7 +161,7 @@ test('sign-in, account and console at a host are those of the portal', async t =
   assert.equal((await browser.get(`${PORTAL}/_menshen/entered?code=x`)).status, 404)
 })
 
-test('a link of the application to /login leads back to the application', async t => {
+test('a link from the application to /login returns the user to the application', async t => {
   const scene = await setUpHosts(t, { wikiRules: [{ path: '/', public: true }] })
   const browser = await scene.signedIn()
   const headers = { 'sec-fetch-site': 'same-origin' }
@@ -173,7 +173,7 @@ test('a link of the application to /login leads back to the application', async 
   assert.equal((await browser.get(`${WIKI}/_menshen/me`)).status, 200)
 })
 
-test('each host has its own rules, and those at the top are for the portal alone', async t => {
+test('each host has its own rules, and top-level rules apply only to the portal', async t => {
   const scene = await setUpHosts(t, {
     config: { rules: [{ path: '/', users: ['boss'] }] },
     wikiRules: [
@@ -189,7 +189,7 @@ test('each host has its own rules, and those at the top are for the portal alone
   assert.equal((await scene.browser().get(`${GRAFANA}/open/x`)).status, 302)
 })
 
-test('the log names the host of a request at one of `hosts`, and none at the portal', async t => {
+test('log lines name the host of a request to one of `hosts`, and no host at the portal', async t => {
   const scene = await setUpHosts(t, {
     env: { ACCESS_LOG: 'true' },
     config: { rules: [{ path: '/x', users: ['boss'] }] },
@@ -209,7 +209,7 @@ test('the log names the host of a request at one of `hosts`, and none at the por
   assert.deepEqual(hostsOf('request'), [undefined, name, name])
 })
 
-test('an unknown host gets 421 as plain text, and nothing else of ours', async t => {
+test('an unknown host gets a plain-text 421 on every path except health, ready and metrics', async t => {
   const scene = await setUpHosts(t)
   const browser = await scene.signedIn()
   for (const host of [
@@ -244,13 +244,13 @@ test('an unknown host gets 421 as plain text, and nothing else of ours', async t
     assert.equal((await browser.get(`${WIKI}/`, { headers: { host } })).text, 'the wiki')
 })
 
-test('a host without an application answers 404 to what is asked of it directly', async t => {
+test('a host without an application returns 404 to direct requests', async t => {
   const scene = await setUpHosts(t)
   const browser = await scene.signedIn()
   for (const path of ['/', '/page']) assert.equal((await browser.get(`http://forward.test${path}`)).status, 404)
 })
 
-test('with AUTO_SIGN_IN a visitor of a host gets to the provider without a click, and not after a sign-out there', async t => {
+test('with AUTO_SIGN_IN a visitor of a host is redirected to the provider without a click, except after a sign-out', async t => {
   const scene = await setUpHosts(t, { env: { AUTO_SIGN_IN: 'on' } })
   const browser = scene.browser()
   const enter = await browser.follow(await browser.get(`${WIKI}/page`))
@@ -267,7 +267,7 @@ test('with AUTO_SIGN_IN a visitor of a host gets to the provider without a click
   assert.ok(again.url.startsWith(`${PORTAL}/login`), again.url)
 })
 
-test('a question of Envoy is about the host that its Host names', async t => {
+test('an Envoy auth check is about the host in its Host header', async t => {
   const scene = await setUpHosts(t, {
     env: { TRUSTED_PROXIES: '127.0.0.1' },
     wikiRules: [{ path: '/open', public: true }],
@@ -281,7 +281,7 @@ test('a question of Envoy is about the host that its Host names', async t => {
   assert.equal((await ask('evil.test', '/open')).status, 421)
 })
 
-test('a page of a host that wants a fresh sign-in gets one at the portal, and the host follows the new session', async t => {
+test('a page of a host that requires a recent sign-in gets one at the portal, and the host uses the new session', async t => {
   const scene = await setUpHosts(t, { wikiRules: [{ path: '/secret', roles: ['*'], maxAge: 60 }] })
   const browser = await scene.signedIn()
   assert.equal((await browser.open(`${WIKI}/secret`)).text, 'the wiki')
@@ -310,7 +310,7 @@ test('a page of a host that wants a fresh sign-in gets one at the portal, and th
   assert.equal((await browser.post(`${WIKI}/secret`, { a: 'b' })).status, 200)
 })
 
-test('signing in again after a step-up that failed leads back to the page of the host', async t => {
+test('signing in again after a failed step-up returns to the page of the host', async t => {
   const wiki = await startUpstream(t, (_, response) => response.end('the wiki'))
   const rules = [{ path: '/vault', roles: ['*'], acr: ['gold'] }]
   const config = { hosts: { 'wiki.test': { upstream: wiki.url, rules } } }
@@ -343,7 +343,7 @@ test('signing in again after a step-up that failed leads back to the page of the
   assert.equal(await elsewhere({ return: signedIn(refused.text) }, foreign), `${PORTAL}/login`)
 })
 
-test('activity at one host keeps the session alive at all, and without any it ends at all', async t => {
+test('activity at one host keeps the session alive at all hosts, and inactivity ends it at all hosts', async t => {
   const scene = await setUpHosts(t, { env: { SESSION_IDLE_MINUTES: '20' } })
   const browser = await scene.signedIn()
   for (const host of [WIKI, GRAFANA]) await browser.open(`${host}/`)
@@ -356,7 +356,7 @@ test('activity at one host keeps the session alive at all, and without any it en
   for (const host of [WIKI, GRAFANA, PORTAL]) assert.equal((await browser.get(`${host}/_menshen/me`)).status, 401, host)
 })
 
-test('a session that is one too many ends at all of its hosts', async t => {
+test('a session ended by SESSIONS_PER_USER is no longer valid at its host', async t => {
   const scene = await setUpHosts(t, { env: { SESSIONS_PER_USER: '1' } })
   const first = await scene.signedIn()
   await first.open(`${WIKI}/`)

@@ -21,7 +21,7 @@ async function openSocket(t: TestContext, url: string, browser: Browser, origin:
   return socket
 }
 
-test('a sign-out at one host closes the sockets at every other', async t => {
+test('a sign-out at one host closes the WebSockets at every host', async t => {
   const scene = await setUpHosts(t)
   for (const { server } of [scene.wiki, scene.grafana]) new WebSocketServer({ server })
   const browser = await scene.signedIn()
@@ -52,7 +52,7 @@ test('the console ends a session at every host, and lists it once, with its host
   assert.equal((await browser.get(`${WIKI}/_menshen/me`)).status, 401)
 })
 
-test('two processes share codes and tickets: entered at one, signed out at the other, closed at both', async t => {
+test('two processes share handoff codes and tickets, and a sign-out at one ends the session at both', async t => {
   const wiki = await startUpstream(t)
   const grafana = await startUpstream(t)
   new WebSocketServer({ server: wiki.server })

@@ -6,7 +6,7 @@ import { createHostTickets } from '../../src/hosts/tickets.ts'
 import { newTicket } from '../../src/session/ticket.ts'
 import { createMemoryStore } from '../../src/stores/memory.ts'
 
-test('a host ticket that one instance replaces is not valid at another that has cached it', async () => {
+test('a host ticket that one instance replaces is no longer valid at another instance that cached it', async () => {
   const now = () => Date.parse('2026-03-01T08:00:00Z')
   const store = createMemoryStore({ now })
   const settings = { SESSION_MAX_HOURS: 12, SESSION_CACHE_SIZE: 100 }

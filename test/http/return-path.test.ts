@@ -85,7 +85,7 @@ function decoded(text: string): string[] {
   }
 }
 
-test('a path of our own stays what it is', () => {
+test('a path of our own origin is kept, without its fragment', () => {
   const paths = [
     '/',
     '/a',
@@ -102,7 +102,7 @@ test('a path of our own stays what it is', () => {
   assert.equal(safeReturnPath(`${ORIGIN}/a`, ORIGIN, SIGN_IN), '/a')
 })
 
-test("whatever is given, the return path stays on Menshen's origin, and is used once", () => {
+test("any return path stays on Menshen's origin, and sanitizing it again does not change it", () => {
   const lines = [...EVIL, ...corpusStrings('open-redirects.txt')]
   for (const line of lines)
     for (const text of [line, ...decoded(line), ...decoded(line).flatMap(decoded)]) {
@@ -114,13 +114,13 @@ test("whatever is given, the return path stays on Menshen's origin, and is used 
     }
 })
 
-test('what leads away is refused', () => {
+test('a path that leads to another origin is refused', () => {
   const away = EVIL.filter(text => !URL.canParse(text, ORIGIN) || new URL(text, ORIGIN).origin !== ORIGIN)
   assert.ok(away.length > 20)
   for (const text of away) assert.equal(safeReturnPath(text, ORIGIN, SIGN_IN), undefined, JSON.stringify(text))
 })
 
-test('the sign-in itself is not a page to return to, in any spelling that leads there', () => {
+test('a sign-in or sign-out path is not accepted as a return path, in any spelling', () => {
   for (const path of [
     '/login',
     '/callback?code=c&state=s_idp',
@@ -136,7 +136,7 @@ test('the sign-in itself is not a page to return to, in any spelling that leads 
     assert.equal(safeReturnPath(path, ORIGIN, SIGN_IN), undefined, path)
 })
 
-test('a signed path is read back until its time is over', () => {
+test('a signed return path is accepted until it expires, and only with its key', () => {
   const cookie = signReturnPath('/a?b=中', NOW + 1000, KEYS)
   assert.match(cookie, /^[\w.-]+$/, 'a cookie needs no quotes')
   assert.equal(readReturnPath(cookie, KEYS, OWN, NOW), '/a?b=%E4%B8%AD')
@@ -145,14 +145,14 @@ test('a signed path is read back until its time is over', () => {
   assert.equal(readReturnPath(cookie, [new Uint8Array(32)], OWN, NOW), undefined, 'another key')
 })
 
-test('even a path that was signed is judged again: BASE_URL may have changed since', () => {
+test('a signed return path is checked again when it is read, as BASE_URL may have changed', () => {
   for (const text of EVIL) {
     const path = readReturnPath(signReturnPath(text, NOW + 1000, KEYS), KEYS, OWN, NOW)
     assert.ok(path === undefined || leadsHome(path), JSON.stringify(text))
   }
 })
 
-test('a cookie with any byte changed, cut or added before the end is nothing', () => {
+test('a return path cookie that is changed, truncated or unsigned is rejected', () => {
   const cookie = signReturnPath('/wanted', NOW + 1000, KEYS)
   for (let at = 0; at < cookie.length - 1; at++) {
     const changed = cookie.slice(0, at) + (cookie[at] === 'A' ? 'B' : 'A') + cookie.slice(at + 1)
@@ -176,7 +176,7 @@ test('a cookie with any byte changed, cut or added before the end is nothing', (
   for (const given of [...unsigned, ...odd]) assert.equal(readReturnPath(given, KEYS, OWN, NOW), undefined)
 })
 
-test('a visitor comes back to our own origin, whatever path was asked for', async t => {
+test('a visitor returns to our own origin after sign-in, regardless of the requested path', async t => {
   const { provider, baseUrl, visitor } = await setUp(t, { application: false })
   const wanted = [...EVIL, ...EVIL.map(encodeURI), ...EVIL.map(text => `/${encodeURIComponent(text)}`)]
   const lines = [...wanted, ...corpusStrings('open-redirects.txt')]
@@ -193,7 +193,7 @@ test('a visitor comes back to our own origin, whatever path was asked for', asyn
   }
 })
 
-test('what a request says in parameters, headers or a made-up cookie is not a return path', async t => {
+test('query parameters, headers and a forged cookie are not used as the return path', async t => {
   const { client, provider } = await setUp(t, { application: false })
   const names = ['next', 'return', 'returnTo', 'redirect', 'redirect_uri', 'target', 'url', 'rd', 'continue']
   const query = names.map(name => `${name}=${encodeURIComponent('//evil.example')}`).join('&')
@@ -207,7 +207,7 @@ test('what a request says in parameters, headers or a made-up cookie is not a re
   assert.equal(answer.headers.location, '/')
 })
 
-test('the login page takes a return path from our own pages, and only one of our own origin', async t => {
+test('the login page accepts a return path only from our own pages and only to our own origin', async t => {
   const { provider, baseUrl, visitor } = await setUp(t, { application: false })
   const page = { 'sec-fetch-dest': 'document', 'sec-fetch-mode': 'navigate' }
   const returnedTo = async (wanted: string, site?: string) => {
@@ -223,7 +223,7 @@ test('the login page takes a return path from our own pages, and only one of our
     assert.ok(leadsHome(await returnedTo(wanted, 'same-origin'), baseUrl), JSON.stringify(wanted))
 })
 
-test('the cookie is HttpOnly, Lax, short-lived, and below what browsers keep', async t => {
+test('the return path cookie is HttpOnly, SameSite=Lax, limited to 600 seconds and below 4096 bytes', async t => {
   const { client } = await setUp(t, { application: false })
   const [given = ''] = (await client.get(`/${'a'.repeat(2000)}`)).setCookies
   assert.match(given, /^menshen_return=[\w.-]+; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax$/)
@@ -233,7 +233,7 @@ test('the cookie is HttpOnly, Lax, short-lived, and below what browsers keep', a
   assert.match(prefixed, /^__Host-menshen_return=.*; Secure$/)
 })
 
-test('after ten minutes it is forgotten, even by a browser that keeps it', async t => {
+test('a return path expires after ten minutes, even if the browser keeps its cookie', async t => {
   const { client, provider, passSeconds } = await setUp(t, { application: false })
   await client.get('/wanted')
   const headers = { cookie: `${RETURN}=${client.cookies.get(RETURN)}` }
@@ -244,7 +244,7 @@ test('after ten minutes it is forgotten, even by a browser that keeps it', async
   assert.equal((await signInWith()).headers.location, '/')
 })
 
-test('a cookie of another installation, or tampered with, is ignored', async t => {
+test('a return path cookie that is tampered with or from another installation is ignored', async t => {
   const { client, provider } = await setUp(t, { application: false })
   const other = await setUp(t, { env: { CLIENT_SECRET: 'another' }, application: false })
   await other.client.get('/theirs')
@@ -268,7 +268,7 @@ test('a cookie of another installation, or tampered with, is ignored', async t =
   }
 })
 
-test('a path too long to carry is left behind, and the sign-in still works', async t => {
+test('a requested path over 2048 characters is dropped, and the sign-in still works', async t => {
   const { provider, visitor } = await setUp(t, { application: false })
   for (const [length, kept] of [
     [2048, true],
@@ -282,7 +282,7 @@ test('a path too long to carry is left behind, and the sign-in still works', asy
   }
 })
 
-test('a long address does not bring back the page that was wanted before it', async t => {
+test('a path that is too long does not restore the previously requested page', async t => {
   const { client, provider } = await setUp(t, { application: false })
   await client.get('/earlier')
   await client.get(`/page?${'a'.repeat(5000)}`)
@@ -296,7 +296,7 @@ function fieldOf(html: string, name: string): string {
   return new RegExp(`name="${name}" value="([^"]*)"`).exec(html)?.[1] ?? ''
 }
 
-test('each of five tabs has its own return path in its form, and ends on its own page', async t => {
+test('each of five tabs has its own return path in its login form and returns to its own page', async t => {
   const { client, provider } = await setUp(t)
   const wanted = ['/a?x=1&error=2', '/b', '/c/%E4%B8%AD?q=a%26b', '/d', `/e?${'long=1&'.repeat(1100)}`]
   // All are sent away before the first login page is asked for.
@@ -330,7 +330,7 @@ test('the form of a tab continues to its own page if another tab has signed in s
   assert.match(another.headers.location ?? '', /\/oauth\/authorize\?/, 'the page of a user offers another account')
 })
 
-test('a return path of 8 KB is kept with the attempt, a longer one is left behind', async t => {
+test('a return path of 8192 characters is kept with the attempt, and a longer one is dropped', async t => {
   const { provider, visitor } = await setUp(t)
   for (const [length, isKept] of [
     [8192, true],
@@ -346,7 +346,7 @@ test('a return path of 8 KB is kept with the attempt, a longer one is left behin
   }
 })
 
-test('a return path in the address or the form of a login page that we have not signed is ignored', async t => {
+test('an unsigned or forged return path in the URL or form of the login page is ignored', async t => {
   const { client, provider } = await setUp(t)
   const long = `/mine?${'a'.repeat(2100)}`
   const [, query = ''] = (await client.get(long, { headers: BROWSER })).headers.location?.split('/login') ?? []

@@ -58,7 +58,7 @@ async function responseTo(url: string): Promise<IncomingMessage> {
   return response
 }
 
-test('an answer arrives whole through middleware that compresses, which collects no listeners', async t => {
+test('a response arrives complete through compression middleware and leaves no extra drain listeners', async t => {
   const chunks = randomChunks(MANY / 10)
   const sent = Promise.withResolvers<number>()
   const { url } = await start(t, (_, response) => {
@@ -70,7 +70,7 @@ test('an answer arrives whole through middleware that compresses, which collects
   assert.equal(await sent.promise, 1)
 })
 
-test('an answer ends when its client leaves while it waits, through middleware that compresses too', async t => {
+test('sendAnswer resolves when the client disconnects during backpressure, even with compression middleware', async t => {
   const sent = Promise.withResolvers<void>()
   const answered = Promise.withResolvers<Gzip>()
   const { url } = await start(t, (_, response) => {
@@ -84,7 +84,7 @@ test('an answer ends when its client leaves while it waits, through middleware t
   await sent.promise
 })
 
-test('an answer to Node’s own response of HTTP/2 ends when its client resets it while it waits', async t => {
+test('sendAnswer resolves when an HTTP/2 client resets the stream during backpressure', async t => {
   const sent = Promise.withResolvers<void>()
   const answered = Promise.withResolvers<ServerHttp2Stream>()
   const server = createHttp2Server((_, response) => {
@@ -108,7 +108,7 @@ test('an answer to Node’s own response of HTTP/2 ends when its client resets i
   await sent.promise
 })
 
-test('an answer whose body is always ready ends when its response is destroyed', async t => {
+test('sendAnswer resolves when the response is destroyed, even if its body is always ready', async t => {
   const sent = Promise.withResolvers<void>()
   const { url } = await start(t, (_, response) => {
     let pulled = 0
@@ -127,7 +127,7 @@ test('an answer whose body is always ready ends when its response is destroyed',
   await sent.promise
 })
 
-test('an answer whose body fails is incomplete for its client', async t => {
+test('the client gets a connection reset if the response body fails', async t => {
   const { url } = await start(t, (_, response) => {
     const body = new ReadableStream({
       async pull(controller) {

@@ -44,7 +44,7 @@ test('the audience is required for every interpretation of a path, not only for 
   for (const path of ['/api/Admin/x', '/api/admin.json']) assert.equal((await bring(both, path)).status, 200, path)
 })
 
-test('an introspection that does not say whom a token is for is not enough where an audience is configured', async t => {
+test('an introspection response without aud is refused if the rule or BEARER_AUDIENCE names an audience', async t => {
   const { provider, bring, lines } = await setUpTokenDemands(t)
   const answers: Record<string, object> = {
     silent: { active: true, sub: 'u-7', username: 'zhangsan', client_id: provider.clientId },
@@ -72,7 +72,7 @@ test('an introspection that does not say whom a token is for is not enough where
   assert.equal((await set.bring('silent', '/plain')).status, 401)
 })
 
-test('an opaque token of another client is refused where no audience is configured, unless the rule says any', async t => {
+test('an opaque token of another client is refused if no audience is configured, unless the rule has audience any', async t => {
   const rules: Rule[] = [
     { path: '/plain', roles: ['*'], bearer: true },
     { path: '/any', roles: ['*'], bearer: true, audience: 'any' },
@@ -111,7 +111,7 @@ test('an opaque token of another client is refused where no audience is configur
   assert.equal((await bring(signed, '/any')).status, 401, 'any is about introspected tokens alone')
 })
 
-test('a token that does not say its type has to show by its claims that it is an access token', async t => {
+test('a token without a type is accepted only if its claims show that it is an access token', async t => {
   const { provider, bring } = await setUpTokenDemands(t)
   const idToken: JWTPayload = { sub: 'u-7', preferred_username: 'zhangsan', azp: provider.clientId, sid: 's-1' }
   assert.equal((await bring(await provider.sign(idToken, {}), '/plain')).status, 401)
@@ -122,7 +122,7 @@ test('a token that does not say its type has to show by its claims that it is an
   assert.equal((await bring(await provider.sign(idToken, AT), '/plain')).status, 200, 'RFC 9068')
 })
 
-test('BEARER_AUDIENCE is separated by commas alone', async t => {
+test('BEARER_AUDIENCE is split at commas only, not at spaces', async t => {
   const { provider, bring } = await setUpTokenDemands(t, { env: { BEARER_AUDIENCE: 'our api, https://set.example' } })
   for (const [aud, status] of [
     ['our api', 200],
@@ -133,7 +133,7 @@ test('BEARER_AUDIENCE is separated by commas alone', async t => {
     assert.equal((await bring(await provider.sign({ ...MACHINE, aud }, AT), '/plain')).status, status, aud)
 })
 
-test('a rule’s scopes are all demanded, of every interpretation, and named in the refusal', async t => {
+test('all scopes of a rule are required for every interpretation of the path and named in the 403 response', async t => {
   const { url, provider, upstream, bring, lines } = await setUpTokenDemands(t)
   const sign = (claims: JWTPayload) => provider.sign({ sub: 'robot-1', client_id: 'robot', ...claims }, AT)
   const rows: [claims: JWTPayload, path: string, scope: string | undefined][] = [
@@ -181,7 +181,7 @@ test('a rule’s scopes are all demanded, of every interpretation, and named in 
   assert.ok(upstream.received.length > 0)
 })
 
-test('a token that names no one is refused, and the log says which claim is missing, without any value', async t => {
+test('a token without sub is refused, and the log names the missing claim but no values', async t => {
   const { provider, bring, lines } = await setUpTokenDemands(t)
   const nobody = { ...MACHINE, sub: undefined, client_id: 'CANARY' } as unknown as JWTPayload
   assert.equal((await bring(await provider.sign(nobody, AT), '/plain')).status, 401)
@@ -198,7 +198,7 @@ test('a token that names no one is refused, and the log says which claim is miss
   assert.ok(!JSON.stringify(told).includes('CANARY'))
 })
 
-test('a token that is shown to the provider is measured as an introspection', async t => {
+test('an introspection is measured in menshen_provider_seconds, once for three requests with one token', async t => {
   const { provider, bring, url } = await setUpTokenDemands(t, { env: { TRUSTED_PROXIES: '' } })
   provider.introspect = () => ({ active: true, client_id: provider.clientId, sub: 'u-7', username: 'zhangsan' })
   for (let n = 0; n < 3; n++) assert.equal((await bring('opaque', '/plain')).status, 200)

@@ -49,7 +49,7 @@ async function setUpTokenRules(t: TestContext, options: OidcSetUpOptions = {}) {
   return { ...scene, bring }
 }
 
-test('a signed access token admits, and the application is told who it is as for a user', async t => {
+test('a signed access token is accepted, and the application receives identity headers as for a user', async t => {
   const { provider, upstream, bring, lines } = await setUpTokenRules(t)
   const token = await provider.sign(ROBOT, AT)
   const answer = await bring(token)
@@ -136,7 +136,7 @@ test('anything but an access token for this audience is refused with 401, and th
   for (const token of Object.values(tokens)) assert.ok(!JSON.stringify(lines).includes(token))
 })
 
-test('a type that the provider is known to use is accepted, but never for an ID token', async t => {
+test('a token type listed in accessTokenTypes is accepted, but never for an ID token', async t => {
   const { provider, bring } = await setUpTokenRules(t, {
     config: { ...CONFIG, provider: { accessTokenTypes: ['JWT'] } },
   })
@@ -145,7 +145,7 @@ test('a type that the provider is known to use is accepted, but never for an ID 
   assert.equal((await bring(await provider.sign(idToken, { typ: 'JWT' }))).status, 401)
 })
 
-test('valid, but not admitted by the rule: 403', async t => {
+test('a valid token that the rule does not admit gets 403 insufficient_scope', async t => {
   const { provider, upstream, bring } = await setUpTokenRules(t)
   const answer = await bring(await provider.sign({ ...ROBOT, groups: [] }, AT))
   assert.equal(answer.status, 403)
@@ -155,7 +155,7 @@ test('valid, but not admitted by the rule: 403', async t => {
   assert.equal(upstream.received.length, 1)
 })
 
-test('without a rule that says so, nothing is read of a token, and the console never is open to one', async t => {
+test('a token is ignored without a bearer rule, and never opens the console or the account page', async t => {
   const { provider, upstream, bring } = await setUpTokenRules(t)
   const admin = await provider.sign({ sub: 'a', preferred_username: 'admin', groups: ['robots'] }, AT)
   for (const path of [
@@ -183,7 +183,7 @@ test('without a rule that says so, nothing is read of a token, and the console n
   assert.deepEqual(off.provider.calls, [])
 })
 
-test('whom it is for: the rule says, else the setting, else our client and our address', async t => {
+test('the accepted audience is that of the rule, else BEARER_AUDIENCE, else the client ID and the base URL', async t => {
   const { provider, bring, baseUrl } = await setUpTokenRules(t)
   const sign = (aud: string | string[]) => provider.sign({ ...ROBOT, aud }, AT)
   assert.equal((await bring(await sign(baseUrl))).status, 200)
@@ -201,7 +201,7 @@ test('whom it is for: the rule says, else the setting, else our client and our a
     assert.equal((await set.bring(await set.provider.sign({ ...ROBOT, aud }, AT))).status, status, aud)
 })
 
-test('an opaque token is shown to the provider, and what it says is kept for a moment', async t => {
+test('an opaque token is introspected at the provider, and acceptance and refusal are cached briefly', async t => {
   const scene = await setUpTokenRules(t)
   const { provider, upstream, bring } = scene
   const seconds = Math.floor(scene.now() / 1000)
@@ -256,7 +256,7 @@ test('an opaque token is shown to the provider, and what it says is kept for a m
   assert.equal((await bring('good')).status, 401, 'revoked: known within half a minute')
 })
 
-test('while the provider cannot be asked, nothing is refused for good', async t => {
+test('while introspection is unavailable a token gets 503, and it is accepted once the provider is back', async t => {
   const scene = await setUpTokenRules(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
   const { provider, bring } = scene
   provider.introspect = () => ({ active: true, client_id: provider.clientId, sub: 'u-7', username: 'zhangsan' })
@@ -281,7 +281,7 @@ test('while the provider cannot be asked, nothing is refused for good', async t 
   assert.equal((await bring('good')).status, 200)
 })
 
-test('made-up tokens are counted before the provider is asked, and a valid machine goes on', async t => {
+test('made-up tokens are rate-limited before the provider is asked, and a known valid token is still accepted', async t => {
   const env = { RATE_LIMIT_PER_MINUTE: '5', TRUSTED_PROXIES: '127.0.0.1' }
   const scene = await setUpTokenRules(t, { env })
   const { provider, bring, lines } = scene
@@ -308,7 +308,7 @@ test('made-up tokens are counted before the provider is asked, and a valid machi
   assert.equal(asked().length, 5)
 })
 
-test('a valid machine is never limited, however many of its requests wait for one answer of the provider', async t => {
+test('a valid token is never rate-limited, even if 200 of its requests wait for one introspection', async t => {
   const scene = await setUpTokenRules(t, { env: { RATE_LIMIT_PER_MINUTE: '5' } })
   const { provider, bring } = scene
   provider.introspect = async token => {
@@ -337,7 +337,7 @@ test('a valid machine is never limited, however many of its requests wait for on
   assert.deepEqual((await many('made-up')).toSorted(), [401, 429])
 })
 
-test('a token that is limited in one network is asked about for another that brings it at the same time', async t => {
+test('a token that is rate-limited in one network is still introspected for a concurrent request from another', async t => {
   const env = { RATE_LIMIT_PER_MINUTE: '1', TRUSTED_PROXIES: '127.0.0.1' }
   const { provider, bring } = await setUpTokenRules(t, { env })
   provider.introspect = token =>
@@ -354,7 +354,7 @@ test('a token that is limited in one network is asked about for another that bri
   assert.ok([200, 429].includes(limited.status))
 })
 
-test('one network has a quarter of the slots for tokens: a machine elsewhere is asked about at once', async t => {
+test('one network uses at most a quarter of the introspection slots, so a token from elsewhere does not wait', async t => {
   const env = { PROVIDER_PARALLEL_CALLS: '4', TRUSTED_PROXIES: '127.0.0.1' }
   const { provider, bring } = await setUpTokenRules(t, { env })
   const held = Promise.withResolvers<void>()
@@ -372,7 +372,7 @@ test('one network has a quarter of the slots for tokens: a machine elsewhere is 
   for (const { status } of await Promise.all(made)) assert.equal(status, 401)
 })
 
-test('a session takes precedence over a token, which is then the application’s own business', async t => {
+test('a session takes precedence over a token, which is then forwarded to the application', async t => {
   const scene = await setUpTokenRules(t)
   const { provider, upstream } = scene
   const user = await scene.user()
@@ -392,7 +392,7 @@ test('a session takes precedence over a token, which is then the application’s
   assert.equal(upstream.last().headers['x-forwarded-user'], 'robot-1')
 })
 
-test('with FORWARD_ACCESS_TOKEN the application is given the token, once', async t => {
+test('with FORWARD_ACCESS_TOKEN the application receives the token in exactly one Authorization header', async t => {
   const { provider, upstream, bring } = await setUpTokenRules(t, { env: { FORWARD_ACCESS_TOKEN: 'true' } })
   const token = await provider.sign(ROBOT, AT)
   assert.equal((await bring(token)).status, 200)
@@ -402,7 +402,7 @@ test('with FORWARD_ACCESS_TOKEN the application is given the token, once', async
   )
 })
 
-test('forward-auth: the proxy passes the token on and is told who it is', async t => {
+test('forward-auth accepts a token that the proxy passes on and returns the identity headers', async t => {
   const { url, provider, bring } = await setUpTokenRules(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
   const token = await provider.sign(ROBOT, AT)
   const ask = (token: string, uri: string) => bring(token, '/_menshen/check', { 'x-original-uri': uri })
@@ -423,7 +423,7 @@ test('forward-auth: the proxy passes the token on and is told who it is', async 
   assert.deepEqual([refused.status, refused.headers['www-authenticate']], [401, invalidAt(url)])
 })
 
-test('an open stream of a machine with an opaque token stays while the provider cannot be asked about the token', async t => {
+test('an open stream with an opaque token survives an introspection outage and ends once the token is inactive', async t => {
   const { provider, ...scene } = await setUpTokenRules(t, { answer: answerWithStream })
   const rejections: unknown[] = []
   const onRejection = (reason: unknown) => void rejections.push(reason)
@@ -446,7 +446,7 @@ test('an open stream of a machine with an opaque token stays while the provider 
   await wire.rest()
 })
 
-test('an open stream ends when another configuration gives its machine another role', async t => {
+test('an open stream of a machine ends when a reload gives the machine another role', async t => {
   const provider = await startOidcServer(t)
   const upstream = await startUpstream(t, answerWithStream)
   const port = await freePort()
@@ -474,7 +474,7 @@ test('an open stream ends when another configuration gives its machine another r
   await wire.rest()
 })
 
-test('a socket too, which ends when the token is not valid any more', async t => {
+test('a WebSocket is accepted with a token and closes when the token expires', async t => {
   const scene = await setUpTokenRules(t)
   const { provider, upstream, url } = scene
   upstream.server.on('upgrade', (received, socket) => {
@@ -515,7 +515,7 @@ test('a socket too, which ends when the token is not valid any more', async t =>
   )
 })
 
-test('made-up tokens are limited as tickets are, and who has a good one or a session is not', async t => {
+test('made-up tokens and tickets share a rate limit, and valid tokens and sessions are not limited', async t => {
   const scene = await setUpTokenRules(t, { env: { RATE_LIMIT_PER_MINUTE: '3' } })
   const { provider, bring } = scene
   const user = await scene.user()
@@ -530,7 +530,7 @@ test('made-up tokens are limited as tickets are, and who has a good one or a ses
   )
 })
 
-test('of several providers the one that it names verifies it, and opaque ones are shown to the main one alone', async t => {
+test('with several providers the issuer verifies its tokens, and opaque tokens go only to the main provider', async t => {
   const [staff, partners] = [await startOidcServer(t), await startOidcServer(t)]
   const upstream = await startUpstream(t)
   const config: Config = {
@@ -558,7 +558,7 @@ test('of several providers the one that it names verifies it, and opaque ones ar
   assert.ok(!cookieOf(createClient(gateway.url)))
 })
 
-test('a rule that asks for tokens of a provider that no one can judge stops the start', async t => {
+test('a bearer rule is a startup error if tokens of the provider cannot be verified', async t => {
   const rules: Config['rules'] = [
     { path: '/a', public: true },
     { path: '/api', roles: ['*'], bearer: true },
@@ -581,7 +581,7 @@ function acceptFor(key: string): string {
   return hash('sha1', `${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`, 'base64')
 }
 
-test('a key is never shown to the provider, whether or not the rule is for keys, too', async t => {
+test('a key is never sent to the provider, whether or not the rule also accepts keys', async t => {
   const { provider, bring } = await setUpTokenRules(t, {
     config: {
       rules: [

@@ -12,7 +12,7 @@ const FROM_OFFICE = { 'x-forwarded-for': '10.1.2.3' }
 const FROM_HOME = { 'x-forwarded-for': '198.51.100.7' }
 const PROXY = { TRUSTED_PROXIES: '127.0.0.1' }
 
-test('a signed-in user outside of the networks gets 403 outside_network, by the address that trusted proxies name', async t => {
+test('a signed-in user outside the networks gets 403 outside_network, based on the address from trusted proxies', async t => {
   const rules: Rule[] = [{ path: '/office', roles: ['*'], networks: ['10.0.0.0/8'] }]
   const { user, lines } = await setUp(t, { config: { rules } as Config, env: { ...PROXY, PAGE_LANGUAGE: 'auto' } })
   const client = await user()
@@ -40,7 +40,7 @@ test('clients cannot choose their own address: without a trusted proxy X-Forward
   assert.equal((await client.get('/office', { headers: { ...BROWSER, ...FROM_OFFICE } })).status, 403)
 })
 
-test('a public page with networks refuses visitors from elsewhere, and their refusals do not fill the audit trail', async t => {
+test('a public page with networks refuses visitors from elsewhere and logs them only as visitor_refused', async t => {
   const rules: Rule[] = [{ path: '/status', public: true, networks: ['10.0.0.0/8'] }]
   const { client, user, lines } = await setUp(t, { config: { rules } as Config, env: PROXY })
   assert.equal((await client.get('/status', { headers: { ...BROWSER, ...FROM_OFFICE } })).status, 200)
@@ -64,7 +64,7 @@ const HOURS = { days: ['mon', 'tue', 'wed', 'thu', 'fri'], from: '08:00', to: '2
 /** A Monday in Shanghai. */
 const MONDAY_EVENING = Date.parse('2026-03-02T19:59:30+08:00')
 
-test('outside of the hours a page says when they are, in the language of the user, and a script gets outside_hours', async t => {
+test('outside the hours a page shows them in the user’s language, and a script gets 403 outside_hours', async t => {
   const rules: Rule[] = [
     { path: '/desk', roles: ['*'], hours: HOURS },
     { path: '/night', public: true, hours: { from: '22:00', to: '06:00', zone: 'Europe/Berlin' } },
@@ -120,7 +120,7 @@ test('a stream ends when the hours of its rule end', async t => {
   await until(() => hasEnded)
 })
 
-test("origin 'own': a change must come from the application's own pages, by Sec-Fetch-Site or else by Origin", async t => {
+test("with origin 'own' a write must come from the application's own pages, by Sec-Fetch-Site or else by Origin", async t => {
   const rules: Rule[] = [{ path: '/api', roles: ['*'], origin: 'own' }]
   const { user, baseUrl } = await setUp(t, { config: { rules } as Config })
   const client = await user()
@@ -141,7 +141,7 @@ test("origin 'own': a change must come from the application's own pages, by Sec-
   assert.equal(refused.json<{ error: string }>().error, 'foreign_origin')
 })
 
-test('a shadow rule with conditions refuses no one and says whom it would have refused, and why', async t => {
+test('a shadow rule with conditions refuses no request and logs the reason for each it would have refused', async t => {
   const rules: Rule[] = [
     { path: '/office', roles: ['*'] },
     { path: '/office', roles: ['*'], networks: ['10.0.0.0/8'], maxAge: 60, shadow: true },
@@ -158,7 +158,7 @@ test('a shadow rule with conditions refuses no one and says whom it would have r
   )
 })
 
-test('the conditions of an application do not reach our own pages', async t => {
+test('the conditions of a rule do not apply to Menshen’s own pages', async t => {
   const rules: Rule[] = [{ path: '/', roles: ['*'], networks: ['192.0.2.0/24'], maxAge: 1 }]
   const { user, passSeconds } = await setUp(t, { config: { rules } as Config })
   const client = await user()

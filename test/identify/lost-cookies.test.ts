@@ -21,7 +21,7 @@ function setUpDetector() {
   return { clock, detector }
 }
 
-test('a browser that lands without the cookie of the session that it was just given has lost it', () => {
+test('the detector reports a lost cookie if a browser lands without its new session cookie within a minute', () => {
   const { clock, detector } = setUpDetector()
   const request = landing({})
   detector.expect(request, '/reports', 'a')
@@ -34,7 +34,7 @@ test('a browser that lands without the cookie of the session that it was just gi
   assert.equal(detector.cookieWasLost(request), false)
 })
 
-test('of more sign-ins at once than it remembers, the detector forgets the oldest', () => {
+test('with more sign-ins than it can remember, the lost-cookie detector forgets the oldest', () => {
   const { detector } = setUpDetector()
   const [oldest, latest] = [landing({}), landing({})]
   detector.expect(oldest, '/reports', 'oldest')

@@ -21,7 +21,7 @@ const CONFIG: Config = {
 }
 const MOZILLA = 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Thunderbird/128.5.0'
 
-test('wget, curl and urllib with a key get the page, and without one an error in place of the login page', async t => {
+test('wget, curl and urllib get the page with a key, and without one an error instead of the login page', async t => {
   await requirePrograms('curl', 'wget')
   requirePython()
   const { url } = await setUp(t, { config: CONFIG })
@@ -48,7 +48,7 @@ except urllib.error.HTTPError as error:
   assert.equal(await output(PYTHON, '-c', script, address, KEY), 'hello 401')
 })
 
-test('a client that sent a wrong key as its password is asked for another one, and a script of a page is not', async t => {
+test('a program that sent a wrong key as its password is asked for another one, and a script on a page is not', async t => {
   await requirePrograms('curl', 'git')
   requirePython()
   const { url, client } = await setUp(t, { config: CONFIG })
@@ -100,7 +100,7 @@ except urllib.error.HTTPError as error:
   assert.equal(await challenge({ 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' }), invalid)
 })
 
-test('at a rule with keys only the loading of a page leads to the login page', async t => {
+test('at a rule with keys, only page navigations are redirected to the login page', async t => {
   const { client } = await setUp(t, { config: CONFIG, env: { TRUSTED_PROXIES: '127.0.0.1' } })
   const rows: [headers: Record<string, string>, status: number][] = [
     [{}, 401],
@@ -134,7 +134,7 @@ test('at a rule with keys only the loading of a page leads to the login page', a
   assert.equal((await client.get('/plain', { headers: { accept: '*/*' } })).status, 302, 'without keys and bearer')
 })
 
-test('a key that is not valid and a key that is not accepted each have their own code, in the answer and in the log', async t => {
+test('an invalid key and a key that is not accepted have different error codes in the response and in the log', async t => {
   const { client, lines } = await setUp(t, { config: CONFIG })
   const reasons = () => lines.filter(({ event }) => event === 'key_refused').map(({ fields }) => fields.reason)
   for (const headers of [

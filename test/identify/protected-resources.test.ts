@@ -41,7 +41,7 @@ async function setUpProtectedResources(
 const machine = (provider: OidcServer, claims: object) =>
   provider.sign({ sub: 'robot-1', client_id: 'robot', scope: 'mcp:read mcp:write', ...claims }, AT)
 
-test('rules with bearer, at one address', async t => {
+test('rules with bearer on a single host', async t => {
   const { url, provider, upstream, ask, menshen, lines } = await setUpProtectedResources(t)
   const ofMcp = {
     resource: `${url}/mcp`,
@@ -55,7 +55,7 @@ test('rules with bearer, at one address', async t => {
     bearer_methods_supported: ['header'],
   })
 
-  await t.test('each of their paths has its metadata, and the host that of the first one', async () => {
+  await t.test('each path of a bearer rule has its metadata, and the host has that of the first rule', async () => {
     for (const [path, expected] of [
       ['', ofMcp],
       ['/', ofMcp],
@@ -77,64 +77,70 @@ test('rules with bearer, at one address', async t => {
     assert.equal(upstream.received.length, 0)
   })
 
-  await t.test('a path without such a rule has none, and nothing of it is repeated', async () => {
-    for (const path of [
-      '/mcp/',
-      '/mcp/x',
-      '/MCP',
-      '/%6Dcp',
-      '/mcp%2Fadmin',
-      '/mcp/human',
-      '/trial',
-      '/named;x',
-      '/%22,scope=%22x%22',
-      `/${'a'.repeat(3000)}`,
-      '/_menshen/console',
-    ]) {
-      const answer = await ask(WELL_KNOWN + path, { accept: 'application/json' })
-      assert.equal(answer.status, 404, path)
-      assert.equal(answer.headers['access-control-allow-origin'], '*', 'a page of another site can read that')
-      assert.deepEqual(Object.keys(answer.json<object>()), ['error', 'message', 'requestId'], path)
-    }
-    assert.equal((await ask(`${WELL_KNOWN}/../mcp`)).status, 400)
-    assert.equal(upstream.received.length, 0)
-    assert.equal((await ask(`${WELL_KNOWN}s`)).status, 302, 'another path is judged by the rules')
-  })
+  await t.test(
+    'the metadata of a path without a bearer rule is a JSON 404 with only error, message and requestId',
+    async () => {
+      for (const path of [
+        '/mcp/',
+        '/mcp/x',
+        '/MCP',
+        '/%6Dcp',
+        '/mcp%2Fadmin',
+        '/mcp/human',
+        '/trial',
+        '/named;x',
+        '/%22,scope=%22x%22',
+        `/${'a'.repeat(3000)}`,
+        '/_menshen/console',
+      ]) {
+        const answer = await ask(WELL_KNOWN + path, { accept: 'application/json' })
+        assert.equal(answer.status, 404, path)
+        assert.equal(answer.headers['access-control-allow-origin'], '*', 'a page of another site can read that')
+        assert.deepEqual(Object.keys(answer.json<object>()), ['error', 'message', 'requestId'], path)
+      }
+      assert.equal((await ask(`${WELL_KNOWN}/../mcp`)).status, 400)
+      assert.equal(upstream.received.length, 0)
+      assert.equal((await ask(`${WELL_KNOWN}s`)).status, 302, 'another path is judged by the rules')
+    },
+  )
 
-  await t.test('pages of other sites may read it, also with the headers of MCP, and do nothing else', async () => {
-    const origin = { origin: 'https://inspector.example' }
-    for (const path of ['', '/mcp', '/nothing']) {
-      const preflight = await ask(
-        { method: 'OPTIONS', path: WELL_KNOWN + path },
-        {
-          ...origin,
-          'access-control-request-method': 'GET',
-          'access-control-request-headers': 'authorization, content-type, mcp-protocol-version',
-        },
-      )
-      assert.equal(preflight.status, 204)
-      assert.equal(preflight.headers['access-control-allow-origin'], '*')
-      assert.equal(preflight.headers['access-control-allow-credentials'], undefined)
-      assert.equal(
-        preflight.headers['access-control-allow-headers'],
-        'MCP-Protocol-Version, Authorization, Content-Type',
-      )
-      assert.match(preflight.headers['access-control-allow-methods'] ?? '', /\bGET\b/)
-    }
-    const head = await ask({ method: 'HEAD', path: `${WELL_KNOWN}/mcp` }, origin)
-    assert.deepEqual([head.status, head.text], [200, ''])
-    for (const method of ['POST', 'PUT', 'DELETE']) {
-      const answer = await ask({ method, path: `${WELL_KNOWN}/mcp` }, origin)
-      assert.deepEqual([answer.status, answer.headers.allow], [405, 'GET, HEAD, OPTIONS'])
-    }
-  })
+  await t.test(
+    'CORS lets other sites read the metadata, also with MCP headers, and write methods get 405',
+    async () => {
+      const origin = { origin: 'https://inspector.example' }
+      for (const path of ['', '/mcp', '/nothing']) {
+        const preflight = await ask(
+          { method: 'OPTIONS', path: WELL_KNOWN + path },
+          {
+            ...origin,
+            'access-control-request-method': 'GET',
+            'access-control-request-headers': 'authorization, content-type, mcp-protocol-version',
+          },
+        )
+        assert.equal(preflight.status, 204)
+        assert.equal(preflight.headers['access-control-allow-origin'], '*')
+        assert.equal(preflight.headers['access-control-allow-credentials'], undefined)
+        assert.equal(
+          preflight.headers['access-control-allow-headers'],
+          'MCP-Protocol-Version, Authorization, Content-Type',
+        )
+        assert.match(preflight.headers['access-control-allow-methods'] ?? '', /\bGET\b/)
+      }
+      const head = await ask({ method: 'HEAD', path: `${WELL_KNOWN}/mcp` }, origin)
+      assert.deepEqual([head.status, head.text], [200, ''])
+      for (const method of ['POST', 'PUT', 'DELETE']) {
+        const answer = await ask({ method, path: `${WELL_KNOWN}/mcp` }, origin)
+        assert.deepEqual([answer.status, answer.headers.allow], [405, 'GET, HEAD, OPTIONS'])
+      }
+    },
+  )
 
   const metadata = (path: string) => `resource_metadata="${url}${WELL_KNOWN}${path}"`
   const ofVisitor = `Bearer ${metadata('/mcp')}, scope="mcp:read mcp:write"`
   const ofFailed = `Bearer error="invalid_token", ${metadata('/mcp')}, scope="mcp:read mcp:write"`
 
   await t.test(
-    'a program gets 401 with the address of the metadata and the scopes; a person goes to /login',
+    'a program gets 401 with the metadata URL and the scopes, and a browser is redirected to /login',
     async () => {
       const rows: [asked: Request, expected: string | undefined][] = [
         [{ method: 'POST', path: '/mcp', headers: { accept: `application/json, ${STREAM}` } }, ofVisitor],
@@ -175,7 +181,7 @@ test('rules with bearer, at one address', async t => {
     },
   )
 
-  await t.test('forward-auth, sockets and the library say the same', async () => {
+  await t.test('forward-auth, WebSockets and the library return the same challenges', async () => {
     const bad = { authorization: 'Bearer made-up' }
     for (const [headers, expected] of [
       [{ accept: STREAM }, ofVisitor],
@@ -209,7 +215,7 @@ test('rules with bearer, at one address', async t => {
   })
 
   await t.test(
-    'a token for one resource is not for another, below or beside it, and its address is compared exactly',
+    'a token for one resource is refused at resources below and beside it, and its audience must match exactly',
     async () => {
       for (const [aud, path, status] of [
         [`${url}/mcp`, '/mcp', 200],
@@ -247,7 +253,7 @@ test('rules with bearer, at one address', async t => {
   )
 
   await t.test(
-    'a token that lacks a scope gets 403 with the scopes and the metadata, and the operator is told which',
+    'a token that lacks a scope gets 403 with the scopes and the metadata URL, and the log names the scopes',
     async () => {
       const token = await machine(provider, { scope: 'mcp:read' })
       const answer = await ask({ method: 'POST', path: '/mcp' }, { authorization: `Bearer ${token}` })
@@ -270,7 +276,7 @@ test('rules with bearer, at one address', async t => {
   })
 })
 
-test('a rule for / makes the whole host a resource, by its address with or without the slash', async t => {
+test('a bearer rule for / makes the whole host a resource, with or without a trailing slash in the audience', async t => {
   const { url, provider, ask } = await setUpProtectedResources(t, {
     rules: [
       { path: '/x', roles: ['*'], bearer: true, audience: 'x' },
@@ -296,7 +302,7 @@ test('a rule for / makes the whole host a resource, by its address with or witho
   }
 })
 
-test('without a rule with bearer the addresses of metadata belong to the application, under the rules', async t => {
+test('without bearer rules the metadata paths go to the application and follow its rules', async t => {
   const config = {
     rules: [
       { path: WELL_KNOWN, public: true as const },
@@ -312,7 +318,7 @@ test('without a rule with bearer the addresses of metadata belong to the applica
   assert.equal((await closed.ask({ method: 'POST', path: '/x' })).headers['www-authenticate'], 'Cookie realm="menshen"')
 })
 
-test('each of several hosts has its own resources, and a token for one host is not for another', async t => {
+test('each of several hosts has its own resources, and a token for one host is refused at another', async t => {
   const wiki = await startUpstream(t)
   const sockets = new WebSocketServer({ server: wiki.server })
   t.after(() => sockets.close())
@@ -369,7 +375,7 @@ test('each of several hosts has its own resources, and a token for one host is n
   assert.equal(lasting.readyState, WebSocket.OPEN, 'judged again by the address of its host')
 })
 
-test('authorization_servers are the issuers of all providers whose tokens are accepted, as they write themselves', async t => {
+test('authorization_servers lists the issuers of all providers whose tokens are accepted, exactly as they state them', async t => {
   const [one, other] = [await startOidcServer(t), await startOidcServer(t)]
   one.intercept = ({ path }, response) => {
     if (path !== '/.well-known/openid-configuration') return false

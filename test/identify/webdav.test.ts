@@ -51,7 +51,7 @@ function send(client: Client, method: string, path: string, headers: Record<stri
   return client.request({ method, path, headers, ...(method === 'LOCK' && { body: LOCK }) })
 }
 
-test('a user cannot copy, move, delete, list or lock what is closed to them below a folder of mod_dav', async t => {
+test('a user cannot copy, move, delete, list or lock closed resources below a mod_dav folder', async t => {
   const { user, url, read } = await setUpFiles(t)
   const common = await user()
   const refused = async (...args: [method: string, path: string, headers?: Record<string, string>]) => {
@@ -77,7 +77,7 @@ test('a user cannot copy, move, delete, list or lock what is closed to them belo
   assert.equal(read('files/drafts/a.txt'), 'a draft')
 })
 
-test('what the rules allow works as without a gateway: a developer all of it, a user beside what is closed', async t => {
+test('permitted WebDAV requests work through the gateway: everything for a developer, open folders for a user', async t => {
   const { user, url, read } = await setUpFiles(t)
   const common = await user()
   const found = await send(common, 'PROPFIND', '/files/', { depth: '0' })
@@ -93,7 +93,7 @@ test('what the rules allow works as without a gateway: a developer all of it, a 
   assert.equal(read('copies/all/secret/report.txt'), SECRET)
 })
 
-test('a Destination of another host, an unreadable one, two of them and its older name get 400 and a line in the log', async t => {
+test('a foreign, invalid or duplicate Destination and the older New-URI header get 400 and a log line', async t => {
   const { user, url, lines, read } = await setUpFiles(t)
   const developer = await user('admin')
   const rows: [headers: Record<string, string | string[]>, reason: string][] = [
@@ -112,7 +112,7 @@ test('a Destination of another host, an unreadable one, two of them and its olde
   assert.equal(read('copies/x'), undefined)
 })
 
-test('an upstream with its own prefix or host gets a Destination that it knows', async t => {
+test('Destination is rewritten for an upstream with stripPrefix or its own host', async t => {
   const upstream = await startUpstream(t)
   const host = new URL(upstream.url).host
   const reach = async (options: object, prefix: string, destination: string) => {
@@ -134,7 +134,7 @@ test('an upstream with its own prefix or host gets a Destination that it knows',
   assert.equal(await reach({ stripPrefix: true }, '/dav', '*/other/b'), 400)
 })
 
-test('check, forward and authz judge the same paths by the headers that the proxy passes on', async t => {
+test('check, forward and authz decide alike by the Depth and Destination headers that the proxy passes on', async t => {
   const scene = await setUp(t, { env: { TRUSTED_PROXIES: '127.0.0.1' }, config: { rules: RULES } })
   const common = await scene.user()
   const developer = await scene.user('admin')

@@ -28,7 +28,7 @@ function listing(sessions: readonly ListedSession[], error?: Error) {
   }
 }
 
-test('what was ended before the store failed is reported, and the failure passes on', async () => {
+test('endUser reports what it ended before the store failed, and rejects with the store’s error', async () => {
   const reported: object[] = []
   const report: Report = (event, fields) => void reported.push({ event, ...fields })
   const sessions = [listing([session('staff'), session('partners'), session('staff')], new Error('gone'))]
@@ -42,7 +42,7 @@ test('what was ended before the store failed is reported, and the failure passes
   ])
 })
 
-test('a key that a session makes until it ends is revoked, too; without anything to end nothing is reported', async () => {
+test('endUser also revokes a key created before the sessions ended, and reports nothing if nothing was ended', async () => {
   const reported: string[] = []
   const report: Report = event => void reported.push(event)
   const counts = [1, 1, 0, 0]

@@ -13,12 +13,12 @@ const PAGE = { accept: 'text/html', 'sec-fetch-mode': 'navigate', 'sec-fetch-des
 const HOUR = 3600
 
 const ENDS: readonly [what: string, env: Environment, end: (scene: Scene, user: Client) => unknown][] = [
-  ['signs out', {}, ({ url }, user) => user.post('/logout', '', { headers: { origin: url } })],
-  ['signs in at one device too many', { SESSIONS_PER_USER: '1' }, scene => scene.user()],
-  ['is idle for too long', { SESSION_IDLE_MINUTES: '30' }, scene => scene.passSeconds(HOUR)],
+  ['is signed out', {}, ({ url }, user) => user.post('/logout', '', { headers: { origin: url } })],
+  ['exceeds SESSIONS_PER_USER', { SESSIONS_PER_USER: '1' }, scene => scene.user()],
+  ['is idle for longer than SESSION_IDLE_MINUTES', { SESSION_IDLE_MINUTES: '30' }, scene => scene.passSeconds(HOUR)],
   ['reaches SESSION_MAX_HOURS', { SESSION_MAX_HOURS: '1' }, scene => scene.passSeconds(HOUR)],
   [
-    'is refused a refresh by the provider',
+    'ends because the provider refuses a refresh',
     {},
     ({ provider, passSeconds }) => {
       provider.intercept = ({ path }, response) =>
@@ -28,7 +28,7 @@ const ENDS: readonly [what: string, env: Environment, end: (scene: Scene, user: 
     },
   ],
   [
-    'cannot be refreshed, with REFRESH_FAILURE=clear',
+    'ends because it cannot be refreshed, with REFRESH_FAILURE=clear',
     { REFRESH_FAILURE: 'clear' },
     ({ provider, passSeconds }) => {
       provider.isAway = true
@@ -38,7 +38,7 @@ const ENDS: readonly [what: string, env: Environment, end: (scene: Scene, user: 
 ]
 
 for (const [what, env, end] of ENDS)
-  test(`a personal key stays valid when the session of its owner ${what}`, async t => {
+  test(`a personal key stays valid when its owner’s session ${what}`, async t => {
     const scene = await setUpOidc(t, { env, config: { rules: [{ path: '/', roles: ['*'], keys: 'personal' }] } })
     scene.provider.idClaims = { auth_time: Math.floor(scene.now() / 1000) }
     const user = await scene.user()

@@ -58,7 +58,7 @@ async function setUpMachines(t: TestContext, options: SetUpOptions = {}) {
   return { ...scene, bring }
 }
 
-test('a key admits a machine in each of its three forms, and the application learns who it is but not the key', async t => {
+test('a key is accepted in each of its three forms, and the application receives the machine’s name but not the key', async t => {
   const { bring, upstream, lines } = await setUpMachines(t, { env: { ACCESS_LOG: 'true' } })
   for (const headers of [
     bearer(BACKUP),
@@ -83,7 +83,7 @@ test('a key admits a machine in each of its three forms, and the application lea
   assert.doesNotMatch(JSON.stringify(lines), /mk_/)
 })
 
-test("a key is accepted only where a rule allows it, for what its role may see, and never for Menshen's own pages", async t => {
+test("a key is accepted only where a rule allows it and its role has access, and never on Menshen's own pages", async t => {
   const { bring, upstream } = await setUpMachines(t)
   const admitted = upstream.received.length
   // Every interpretation of the path counts.
@@ -101,7 +101,7 @@ test("a key is accepted only where a rule allows it, for what its role may see, 
   assert.equal(upstream.received.length, admitted)
 })
 
-test('an unknown, expired, misshapen or doubtful key is 401, whatever form it has', async t => {
+test('an unknown, expired, malformed or ambiguous key gets 401 in every form', async t => {
   const { bring, upstream, lines } = await setUpMachines(t)
   const wrong: Record<string, Record<string, string>> = {
     unknown: bearer(newKey()),
@@ -135,7 +135,7 @@ test('an unknown, expired, misshapen or doubtful key is 401, whatever form it ha
   assert.doesNotMatch(JSON.stringify(lines), /mk_/)
 })
 
-test('what has the form of a key is removed on every request, in any scheme, encoding and spelling; other credentials pass', async t => {
+test('values in key form are removed from every request in any scheme, encoding or spelling; other credentials pass', async t => {
   const { url, upstream, user } = await setUpMachines(t)
   const client = await user()
   const cookie = [...client.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
@@ -198,7 +198,7 @@ test('what has the form of a key is removed on every request, in any scheme, enc
   assert.equal(upstream.last().headers['x-forwarded-user'], 'machine:backup')
 })
 
-test('with a session the user of the session is used, whatever key is sent with it', async t => {
+test('a session takes precedence over a key that is sent with it', async t => {
   const { user, visitor, upstream } = await setUpMachines(t)
   const client = await user()
   for (const key of [BACKUP, newKey()]) {
@@ -212,7 +212,7 @@ test('with a session the user of the session is used, whatever key is sent with 
   assert.equal((await visitor().post('/own', '', { headers: foreign })).status, 200)
 })
 
-test('conditions of rules hold for keys; one that needs a sign-in is never met', async t => {
+test('rule conditions apply to keys, and a key never meets a condition that needs a sign-in', async t => {
   const { bring } = await setUpMachines(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
   const from = (address: string) => ({ ...basic(BACKUP), 'x-forwarded-for': address })
   assert.equal((await bring('/office', from('192.0.2.7'))).status, 200)
@@ -229,7 +229,7 @@ test('conditions of rules hold for keys; one that needs a sign-in is never met',
   assert.equal(stepUp.json<{ error: string }>().error, 'step_up_failed')
 })
 
-test('made-up keys from one address are bounded: 429, a few log lines, and others are admitted', async t => {
+test('made-up keys over RATE_LIMIT_PER_MINUTE get 429 and few log lines, and a valid key is still accepted', async t => {
   const { bring, lines } = await setUpMachines(t, { env: { RATE_LIMIT_PER_MINUTE: '20' } })
   const statuses: number[] = []
   for (let n = 0; n < 60; n++) statuses.push((await bring('/api', bearer(newKey()))).status)
@@ -256,7 +256,7 @@ test('a program without credentials is asked for a password where keys are accep
   assert.equal((await bring('/api', { 'user-agent': 'Mozilla/5.0', accept: 'text/html' })).status, 302)
 })
 
-test('where tokens are accepted besides keys, git is asked for a password first, and other programs for a token first', async t => {
+test('where keys and tokens are accepted, git is asked for a password first and other programs for a token first', async t => {
   const rules = [{ path: '/api', roles: ['robot'], keys: true as const, bearer: true, scopes: ['read'] }]
   const { url, upstream } = await setUpOidc(t, { config: { ...CONFIG, rules } })
   const challenge = async (headers: Record<string, string>) =>
@@ -276,7 +276,7 @@ test('where tokens are accepted besides keys, git is asked for a password first,
   assert.equal(upstream.received.length, 0)
 })
 
-test('git sends its key where tokens are accepted, too', async t => {
+test('git sends its key to a rule that accepts both keys and tokens', async t => {
   const program = requireProgram('git')
   const rules = [{ path: '/api', roles: ['robot'], keys: true as const, bearer: true }]
   const { url, upstream } = await setUpOidc(t, { config: { ...CONFIG, rules } })
@@ -289,7 +289,7 @@ test('git sends its key where tokens are accepted, too', async t => {
   assert.equal(upstream.last().headers['x-forwarded-user'], 'machine:backup')
 })
 
-test('a WebSocket by a key reaches the application without it, and closes when the key expires', async t => {
+test('a WebSocket opened with a key reaches the application without the key, and closes when the key expires', async t => {
   const { url, upstream, passSeconds } = await setUpMachines(t)
   const { WebSocketServer } = await import('ws')
   const sockets = new WebSocketServer({ server: upstream.server })
@@ -322,7 +322,7 @@ test('no user can sign in under the name of a machine', async t => {
   assert.equal(admitted.headers.location, '/')
 })
 
-test('a program that embeds Menshen gets the machine as its user, and a request without the key', async t => {
+test('a program that embeds Menshen gets the machine as its user, and the request without the key', async t => {
   const { menshen } = await setUpMachines(t)
   const headers = { ...basic(BACKUP), ...own(BACKUP), accept: '*/*' }
   const request = new Request('http://localhost/api', { headers })
@@ -339,7 +339,7 @@ test('a program that embeds Menshen gets the machine as its user, and a request 
 })
 
 for (const isReadBefore of [false, true])
-  test(`an application of node:http finds the key in no form of its headers${isReadBefore ? ', also if it has read them before' : ''}`, async t => {
+  test(`a node:http application does not find the key in any of its header properties${isReadBefore ? ', even if it has read them before' : ''}`, async t => {
     const { menshen } = await setUpMachines(t)
     let seen: Pick<IncomingMessage, 'headers' | 'headersDistinct' | 'rawHeaders'> | undefined
     const application = createServer(async (request, response) => {
@@ -367,7 +367,7 @@ for (const isReadBefore of [false, true])
     assert.deepEqual(seen?.rawHeaders, ['Host', 'localhost', 'Authorization', 'Basic dTpw', 'Connection', 'close'])
   })
 
-test('an open stream of a machine ends when a reload gives it networks that its client is not in', async t => {
+test('an open stream of a machine ends when a reload limits the machine to networks that exclude its client', async t => {
   const upstream = await startUpstream(t, (_request, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     response.write('data: 1\n\n')

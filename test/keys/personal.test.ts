@@ -86,7 +86,7 @@ test('a key is shown once, acts as its owner, is listed with its expiry and last
   assert.doesNotMatch(JSON.stringify(lines), /mk_/)
 })
 
-test('a key expires, and what the form may not say is refused with one sentence', async t => {
+test('a key expires, and an invalid name or lifetime in the form gets 400 with a message', async t => {
   const { user, make, post, bring, passSeconds } = await setUpPersonalKeys(t)
   const client = await user()
   const key = await make(client, 'short', '1')
@@ -112,7 +112,7 @@ test('a key expires, and what the form may not say is refused with one sentence'
   assert.equal((await bring(key)).status, 401)
 })
 
-test('PERSONAL_KEY_MAX_DAYS is the longest life of a new key, in the form and in what is accepted', async t => {
+test('PERSONAL_KEY_MAX_DAYS limits the lifetime of a new key in the form and on the server', async t => {
   const { user, make, post, bring, passSeconds } = await setUpPersonalKeys(t, { env: { PERSONAL_KEY_MAX_DAYS: '7' } })
   const client = await user()
   assert.match((await client.get('/_menshen/account')).text, /name="days"[^>]* max="7" value="7"/)
@@ -127,7 +127,7 @@ test('PERSONAL_KEY_MAX_DAYS is the longest life of a new key, in the form and in
   await long.make(await long.user(), 'years', '1000')
 })
 
-test('a user has at most twenty keys, also by parallel requests', async t => {
+test('a user can have at most twenty keys, even with parallel requests', async t => {
   const { user, post } = await setUpPersonalKeys(t)
   const client = await user()
   const answers = await Promise.all(
@@ -138,7 +138,7 @@ test('a user has at most twenty keys, also by parallel requests', async t => {
   assert.ok(listed <= 20 && listed === answers.filter(({ status }) => status === 200).length)
 })
 
-test('no other site and no other user creates or revokes a key', async t => {
+test('no other site or user can create or revoke a key', async t => {
   const { user, make, post, bring } = await setUpPersonalKeys(t)
   const client = await user()
   const key = await make(client)
@@ -163,14 +163,14 @@ test('no other site and no other user creates or revokes a key', async t => {
   )
 })
 
-test('without a rule for personal keys there are none to make', async t => {
+test('without a rule for personal keys users cannot create keys', async t => {
   const { user, post } = await setUpPersonalKeys(t, { config: { rules: [{ path: '/', roles: ['*'], keys: true }] } })
   const client = await user()
   assert.doesNotMatch((await client.get('/_menshen/account')).text, /account\/keys/)
   assert.equal((await post(client, PERSONAL_KEYS, { name: 'x', days: '1' })).status, 404)
 })
 
-test('a key has the groups and the role that the provider last confirmed, from the next sign-in on', async t => {
+test('a key has the groups and role that the provider returned at the owner’s latest sign-in', async t => {
   const { user, make, bring, upstream } = await setUpPersonalKeys(t)
   const key = await make(await user('zhangsan', { ou_name: 'finance' }))
   assert.equal((await bring(key, '/money')).status, 200)
@@ -183,7 +183,7 @@ test('a key has the groups and the role that the provider last confirmed, from t
   assert.equal((await bring(key, '/money')).status, 200, 'another user is another owner')
 })
 
-test('keys are revoked when their user signs out everywhere or is ended in the console, and their sockets close', async t => {
+test('a user’s keys are revoked by a sign-out everywhere, which closes their WebSockets, and by one in the console', async t => {
   const { user, make, bring, post, eventsOf, url, upstream } = await setUpPersonalKeys(t)
   const sockets = new WebSocketServer({ server: upstream.server })
   t.after(() => sockets.close())
@@ -223,7 +223,7 @@ async function redisOf(t: TestContext): Promise<string> {
 }
 
 for (const store of ['sqlite', 'redis'] as const)
-  test(`on ${store} a key made at one instance counts at another, and is refused there once it is revoked`, async t => {
+  test(`on ${store} a key created at one instance is valid at another, and is refused there once it is revoked`, async t => {
     const STORE = store === 'sqlite' ? `sqlite:${tempFolder(t)}/menshen.db` : await redisOf(t)
     const { user, make, revoke, bring, provider, upstream, baseUrl } = await setUpPersonalKeys(t, {
       env: { STORE },
@@ -252,7 +252,7 @@ for (const store of ['sqlite', 'redis'] as const)
     assert.equal((await bring(next)).status, 401)
   })
 
-test('no key survives that is made while its user is signed out everywhere', async t => {
+test('no key that is created during a sign-out everywhere stays valid', async t => {
   const STORE = `sqlite:${tempFolder(t)}/menshen.db`
   const { user, post, bring } = await setUpPersonalKeys(t, { env: { STORE }, now: Date.now() })
   const admin = await user('admin')
@@ -284,7 +284,7 @@ async function keysShownTo(client: Client): Promise<number> {
   return (await client.get('/_menshen/account')).text.match(ID)?.length ?? 0
 }
 
-test('a script of the application creates no key and ends no session: both need a form that the user sent', async t => {
+test('a script of the application cannot create keys or end sessions, as both require a form that the user submitted', async t => {
   const scene = await setUp(t, { config: { rules: [{ path: '/', roles: ['*'], keys: 'personal' }] } })
   const user = await scene.user()
   const origin = scene.baseUrl
@@ -320,7 +320,7 @@ function signInLink({ status, text }: Response): string {
   return (SIGN_IN_LINK.exec(text)?.[1] ?? assert.fail('no link')).replaceAll('&amp;', '&')
 }
 
-test('a key needs a sign-in of the last ten minutes: the page asks to sign in again and comes back to the form', async t => {
+test('creating a key requires a sign-in within ten minutes, and signing in again returns to the filled-in form', async t => {
   const { user, make, post, bring, provider, passSeconds, eventsOf } = await setUpPersonalKeys(t)
   const client = await user()
   passSeconds(600)
@@ -376,7 +376,7 @@ async function oidcStage(t: TestContext) {
   }
 }
 
-test('with OpenID Connect auth_time is the time of the sign-in, and the provider is asked to sign the user in again', async t => {
+test('with OpenID Connect creating a key requires a recent auth_time, and the provider is asked for a new sign-in', async t => {
   const { provider, gateway, follow, seconds, signIn, create, get } = await oidcStage(t)
   provider.idClaims = { auth_time: seconds() - 500 }
   await signIn()
@@ -399,7 +399,7 @@ test('with OpenID Connect auth_time is the time of the sign-in, and the provider
   assert.equal((await create('two')).status, 200)
 })
 
-test('a provider that never tells auth_time is asked to sign the user in again for a key, which is recent for ten minutes', async t => {
+test('without auth_time creating a key requires a new sign-in at the provider, which is recent for ten minutes', async t => {
   const { gateway, follow, signIn, create, get } = await oidcStage(t)
   await signIn()
   const away = await get(signInLink(await create('one')))

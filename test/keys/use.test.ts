@@ -24,7 +24,7 @@ type Used = Pick<Scene, 'url'>
 const use = ({ url }: Used, key = KEY) => createClient(url).get('/', { headers: { authorization: `Bearer ${key}` } })
 const usesOf = ({ eventsOf }: Pick<Scene, 'eventsOf'>) => eventsOf('key_used')
 
-test('a key of a machine is audited at its first use of a day, and other requests write nothing', async t => {
+test('a machine key is audited on its first use each day, and further requests write nothing', async t => {
   const scene = await setUp(t, { config })
   const written = async () => (await scrape(scene.url)).value('menshen_store_seconds_count{verb="create",result="ok"}')
   assert.equal((await use(scene)).status, 200)
@@ -46,7 +46,7 @@ test('a key of a machine is audited at its first use of a day, and other request
   assert.doesNotMatch(JSON.stringify(scene.lines), /mk_/)
 })
 
-test('two instances audit a key once together', async t => {
+test('two instances together audit a key only once', async t => {
   const redis = await startRedis()
   t.after(() => redis.stop())
   const env = { STORE: `redis://${redis.host}` }
@@ -60,7 +60,7 @@ test('two instances audit a key once together', async t => {
   assert.equal(usesOf(one).length + usesOf(other).length, 1)
 })
 
-test('a request with a key is answered while the store cannot be written, and the use is audited later', async t => {
+test('a request with a key succeeds while the store is not writable, and the use is audited later', async t => {
   const redis = await startRedis({ settings: ['--maxmemory-policy', 'noeviction'] })
   t.after(() => redis.stop())
   const scene = await setUp(t, { config, env: { STORE: `redis://${redis.host}` }, now: Date.now() })

@@ -31,7 +31,7 @@ async function faultsOf(t: Parameters<typeof openPage>[0], pages: readonly strin
   return all
 }
 
-test('a text that is hard to read is found by day and by night, also on a page whose other texts were judged before', async t => {
+test('low-contrast text is found in light and dark mode, even on a page whose other text was checked before', async t => {
   const dim = '<p class="dim">dim</p>'
   const faint = '<p class="faint">faint</p>'
   assert.deepEqual(
@@ -46,7 +46,7 @@ test('a text that is hard to read is found by day and by night, also on a page w
   )
 })
 
-test('a text that was disabled or hidden is judged as soon as it is neither', async t => {
+test('disabled or hidden text is checked once it is enabled or shown', async t => {
   const button = '<button class="faint">go</button>'
   const [disabled, enabled] = await faultsOf(t, [button.replace('>', ' disabled>'), button])
   assert.deepEqual([disabled, enabled?.[0]?.length], [[[], []], 1])

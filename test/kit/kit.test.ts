@@ -47,7 +47,7 @@ function userinfo(client: Client, accessToken: string) {
   return client.get(USERINFO, { headers: { authorization: `Bearer ${accessToken}` } })
 }
 
-test('runs at the same time have ports of their own, until they end', async t => {
+test('test runs at the same time get different port ranges, and a range is free again after its run', async t => {
   const lock = await freePort()
   const reserve = async () => {
     const ports = await reservePorts(lock)
@@ -62,7 +62,7 @@ test('runs at the same time have ports of their own, until they end', async t =>
   assert.equal((await reserve()).env.TEST_PORTS_FROM, part)
 })
 
-test('a code works once, for its user, and its second use revokes what it gave', async t => {
+test('a code works once, for its user, and its second use revokes the tokens issued for it', async t => {
   const { provider, client } = await startProvider(t, { expiresIn: 60 })
   const code = provider.codeFor({ username: 'admin' })
   const first = await redeem(client, code)
@@ -81,7 +81,7 @@ test('a code works once, for its user, and its second use revokes what it gave',
   assert.equal((await refresh(client, tokens.refresh_token)).status, 400)
 })
 
-test('a refresh token rotates, and its second use revokes the family', async t => {
+test('a refresh token rotates, and a second use of the old one revokes the whole family', async t => {
   const { provider, client } = await startProvider(t)
   const first = (await redeem(client, provider.codeFor())).json<Tokens>()
   const second = (await refresh(client, first.refresh_token)).json<Tokens>()
@@ -96,7 +96,7 @@ test('a refresh token rotates, and its second use revokes the family', async t =
   assert.equal(provider.reuses, 1)
 })
 
-test('without rotation the refresh token stays, and without refresh tokens there is none', async t => {
+test('without rotation a refresh token stays valid, and with refresh tokens turned off the provider issues none', async t => {
   const { provider, client } = await startProvider(t, { rotate: false })
   const { refresh_token } = (await redeem(client, provider.codeFor())).json<Tokens>()
   assert.equal('refresh_token' in (await refresh(client, refresh_token)).json<Tokens>(), false)
@@ -105,7 +105,7 @@ test('without rotation the refresh token stays, and without refresh tokens there
   assert.equal('refresh_token' in (await redeem(client, provider.codeFor())).json<Tokens>(), false)
 })
 
-test('a wrong client, address or verifier gets no token and does not spend the code', async t => {
+test('a wrong client secret, redirect URI or code verifier gets no token and does not use up the code', async t => {
   const { client } = await startProvider(t)
   const challenge = createHash('sha256').update('right').digest('base64url')
   const query = { response_type: 'code', scope: 'read', client_id: CLIENT_ID, redirect_uri: CALLBACK, state: 'x_idp' }
@@ -122,7 +122,7 @@ test('a wrong client, address or verifier gets no token and does not spend the c
   assert.equal((await redeem(client, code, { code_verifier: 'right' })).status, 200)
 })
 
-test('answers for once come first and in order, then the one for always, until it is normal again', async t => {
+test('one-time answers are sent first and in order, then the permanent one, until the answer is reset to normal', async t => {
   const { provider, client } = await startProvider(t)
   provider.answer('logout', { kind: 'json', status: 500, body: {} })
   provider.answer('logout', { kind: 'bytes', status: 201, body: 'not json' }, 'once')
@@ -134,7 +134,7 @@ test('answers for once come first and in order, then the one for always, until i
   assert.equal(provider.callsTo('logout').length, 5)
 })
 
-test('a call is recorded as it came', async t => {
+test('the scripted provider records the method, path, query, form and headers of a call', async t => {
   const { provider, client } = await startProvider(t)
   await client.post('/no/such/path?a=1', { b: '二' }, { headers: { 'x-trace': 't' } })
   const call = await provider.called('unknown')
@@ -144,7 +144,7 @@ test('a call is recorded as it came', async t => {
   assert.equal(call.headers['x-trace'], 't')
 })
 
-test('an answer that is cut fails at the caller, though the provider has done its work', async t => {
+test('a response that is cut off fails at the caller, and only one cut in its body has used up the refresh token', async t => {
   const { provider, client } = await startProvider(t)
   const { refresh_token } = (await redeem(client, provider.codeFor())).json<Tokens>()
   provider.answer('refresh', { kind: 'cut', when: 'at once' }, 'once')
@@ -160,13 +160,13 @@ test('an answer that is cut fails at the caller, though the provider has done it
   assert.equal(provider.reuses, 1, 'only the cut in the body spent the token')
 })
 
-test('an answer need not be HTTP', async t => {
+test('the scripted provider can send bytes that are not valid HTTP', async t => {
   const { provider, client } = await startProvider(t)
   provider.answer('userinfo', { kind: 'wire', bytes: 'HTTP/1.1 nonsense\r\n\r\n' })
   await assert.rejects(userinfo(client, 'any'), /Parse Error/)
 })
 
-test('a provider that hangs keeps its caller waiting, and closing it ends the wait', async t => {
+test('a call to a hanging provider stays open until the provider is closed', async t => {
   const { provider, client } = await startProvider(t)
   provider.answer('userinfo', { kind: 'hang' })
   const waiting = assert.rejects(userinfo(client, 'any'), { code: 'ECONNRESET' })
@@ -175,7 +175,7 @@ test('a provider that hangs keeps its caller waiting, and closing it ends the wa
   await waiting
 })
 
-test('an endless answer goes on until its reader leaves', async t => {
+test('an endless response continues until its reader disconnects', async t => {
   const { provider } = await startProvider(t)
   provider.answer('userinfo', { kind: 'endless' })
   const response = await open(provider.url + USERINFO)
@@ -187,7 +187,7 @@ test('an endless answer goes on until its reader leaves', async t => {
   assert.ok(received > 3_000_000)
 })
 
-test('a dripping answer is the normal one, slowly', async t => {
+test('a dripping response is the normal response, sent slowly', async t => {
   const { provider } = await startProvider(t)
   provider.answer('logout', { kind: 'drip' })
   const started = performance.now()
@@ -198,7 +198,7 @@ test('a dripping answer is the normal one, slowly', async t => {
   assert.ok(performance.now() - started > 1400)
 })
 
-test('held calls arrive, wait, and go on when they are released', async t => {
+test('held calls reach the provider and are answered only after their release', async t => {
   const { provider, client } = await startProvider(t)
   const release = provider.hold('logout')
   let answered = 0
@@ -211,7 +211,7 @@ test('held calls arrive, wait, and go on when they are released', async t => {
   assert.equal((await client.get('/oauth/logout')).status, 200)
 })
 
-test('the jar forgets what has expired, by its own clock', () => {
+test('the cookie jar drops expired cookies according to the clock it was given', () => {
   let now = Date.parse('2026-01-01T00:00:00Z')
   const jar = createJar(() => now)
   jar.keep('a=1; Max-Age=10; Expires=Thu, 01 Jan 1970 00:00:00 GMT; HttpOnly; Secure', '/')
@@ -226,7 +226,7 @@ test('the jar forgets what has expired, by its own clock', () => {
   assert.equal(jar.header('/'), '')
 })
 
-test('the jar sends a cookie to its path only, the longest path first', () => {
+test('the cookie jar sends a cookie only to its path, the longest path first', () => {
   const jar = createJar(Date.now)
   jar.keep('root=1; Path=/', '/x')
   jar.keep('deep=2; path=/a/b', '/x')
@@ -236,7 +236,7 @@ test('the jar sends a cookie to its path only, the longest path first', () => {
   assert.equal(jar.header('/login/other'), 'here=3; root=1')
 })
 
-test('the client sends the path as it is, keeps cookies at home and follows only when asked', async t => {
+test('the client sends paths unchanged, sends cookies only to its own server and follows a redirect only on request', async t => {
   const { provider } = await startProvider(t)
   const seen: string[] = []
   const home = await serve(t, (request, response) => {
@@ -257,7 +257,7 @@ test('the client sends the path as it is, keeps cookies at home and follows only
   assert.throws(() => client.follow({ ...first, headers: { location: 'https://example.com/' } }), /leads away/)
 })
 
-test('the browser tells of what went wrong on a page, and not that the page is a refusal', async t => {
+test('the browser reports problems on a page, but not the 403 status of the page itself', async t => {
   const body = '<link rel="icon" href="data:,"><script>document.title = "ran"</script><h1>门神</h1>'
   const home = await serve(t, (request, response) => {
     const policy = request.url === '/strict' ? "script-src 'none'" : "script-src 'unsafe-inline'"
@@ -298,7 +298,7 @@ async function readUntilCut(url: string): Promise<string> {
   return received
 }
 
-test('the tests find the programs that the kit declares, and no others that the machine has', t => {
+test('tests find only the programs that the kit declares, not others installed on the machine', t => {
   const [machine, linked] = [tempFolder(t), tempFolder(t)]
   for (const name of ['git', 'wrk', 'undeclared']) writeFileSync(join(machine, name), '#!/bin/sh\n', { mode: 0o755 })
   linkPrograms(linked, [machine])
@@ -314,7 +314,7 @@ test('the tests find the programs that the kit declares, and no others that the 
   assert.equal(readlinkSync(join(PATH, 'node')), process.execPath)
 })
 
-test('a test that lacks a program is skipped with a sentence, and fails in the full run', t => {
+test('a test whose program is not installed is skipped with a message, and fails in the full run', t => {
   const file = join(tempFolder(t), 'lacking.test.mjs')
   writeFileSync(
     file,

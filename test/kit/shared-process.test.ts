@@ -6,7 +6,7 @@ import test, { type TestContext } from 'node:test'
 import { canShare, startsPrograms, writeShares } from './shared-process.ts'
 import { tempFolder } from './temp.ts'
 
-test('files that start programs and files that need their own process are known, also by what they import', () => {
+test('files that start programs or need their own process are detected, also through their imports', () => {
   assert.ok(!startsPrograms('test/kit/samples/passes.ts'))
   assert.ok(!startsPrograms('test/session/refresh.test.ts'))
   assert.ok(startsPrograms('test/kit/watchdog.test.ts'), 'it imports node:child_process')
@@ -15,7 +15,7 @@ test('files that start programs and files that need their own process are known,
   assert.ok(!canShare('test/browser/pages.test.ts'), 'it imports kit/browser.ts, which imports playwright-core')
 })
 
-test('a file that changes the process fails by its name, and the next one passes', async t => {
+test('a test file that changes the process fails under its own name, and the next file passes', async t => {
   const output = await runShared(t, ['leaves-variable.ts', 'passes.ts'])
   assert.match(output, /^✖ test\/kit\/samples\/leaves-variable\.ts /m)
   assert.match(output, /the file leaves the process as it found it/)
@@ -23,19 +23,19 @@ test('a file that changes the process fails by its name, and the next one passes
   assert.match(output, /^✔ test\/kit\/samples\/passes\.ts /m)
 })
 
-test('a file that leaves a server open fails by its name', async t => {
+test('a test file that leaves a server open fails under its own name', async t => {
   const output = await runShared(t, ['leaves-server.ts'])
   assert.match(output, /^✖ test\/kit\/samples\/leaves-server\.ts /m)
   assert.match(output, /the file leaves open: TCPServerWrap/)
 })
 
-test('the hooks of a file are for its own tests', async t => {
+test('the hooks of a test file run only for its own tests', async t => {
   const output = await runShared(t, ['has-hooks.ts', 'passes.ts'])
   assert.deepEqual(output.match(/(before|after): .*/g), ['before: this test has hooks', 'after: this test has hooks'])
   assert.match(output, /^ℹ pass 2$/m)
 })
 
-test('an overlooked error fails the process, with the name of the file', async t => {
+test('an unhandled rejection fails the process and is reported with the name of the test file', async t => {
   const output = await runShared(t, ['overlooks-error.ts', 'passes.ts'])
   assert.match(
     output,

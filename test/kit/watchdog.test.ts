@@ -10,7 +10,7 @@ import { createWatchdog } from './watchdog.ts'
 const SAMPLES = 'test/kit/samples'
 
 suite('the watchdog', { concurrency: true }, () => {
-  test('a test file that blocks is ended with its name and stack and is treated as failed, while the others go on', async () => {
+  test('a test file that blocks is stopped and reported as failed with its name and stack, while other files continue', async () => {
     const { printed, output } = await runWatched([`${SAMPLES}/blocks.ts`, `${SAMPLES}/passes.ts`], {
       blockedAfterMs: 10_000,
       fileTimeoutMs: 60_000,
@@ -22,7 +22,7 @@ suite('the watchdog', { concurrency: true }, () => {
     assert.match(output, /^ℹ fail 1$/m)
   })
 
-  test('a test file that leaves something open after its tests is ended with its name and is treated as failed', async () => {
+  test('a test file that stays open after its tests is stopped and reported as failed with its name', async () => {
     const { printed, output } = await runWatched([`${SAMPLES}/stays-open.ts`], {
       blockedAfterMs: 60_000,
       fileTimeoutMs: 4000,
@@ -31,7 +31,7 @@ suite('the watchdog', { concurrency: true }, () => {
     assert.match(output, /^ℹ fail 1$/m)
   })
 
-  test('a file that blocks a shared process is ended with its own name, and the files after it are known', async t => {
+  test('a file that blocks a shared process is stopped and reported by name, and the files after it are listed as not run', async t => {
     const files = ['passes.ts', 'blocks.ts', 'has-hooks.ts'].map(name => `${SAMPLES}/${name}`)
     const shares = writeShares(tempFolder(t), files, 1)
     const { printed, output } = await runWatched(
@@ -43,7 +43,7 @@ suite('the watchdog', { concurrency: true }, () => {
     assert.deepEqual(filesNotRun(shares), [`${SAMPLES}/has-hooks.ts`])
   })
 
-  test('after a shared process that came to its end, no file is left', async t => {
+  test('no file is listed as not run after a shared process that finished', async t => {
     const shares = writeShares(tempFolder(t), [`${SAMPLES}/passes.ts`, `${SAMPLES}/has-hooks.ts`], 1)
     const { output } = await runWatched(
       shares.map(({ path }) => path),

@@ -5,7 +5,7 @@ import { freePort } from '../kit/free-port.ts'
 import { CAROL, CLIENT, startBetterAuth, TOKEN_SECONDS } from '../kit/live/better-auth.ts'
 import { openLiveGateway } from '../kit/live/live-set-up.ts'
 
-test('better-auth: sign-in, refresh and sign-out', async t => {
+test('sign-in, refresh and sign-out work with better-auth', async t => {
   const port = await freePort()
   const provider = await startBetterAuth(`http://localhost:${port}`)
   if (!provider) return t.skip('better-auth cannot be installed: there is no way to the npm registry.')

@@ -6,7 +6,7 @@ import { freePort } from '../kit/free-port.ts'
 import { runMenshen } from '../kit/instance.ts'
 import { CLIENTS, startOidcProvider } from '../kit/live/oidc-provider.ts'
 
-test('a good client, a wrong secret and an unregistered redirect address look different', async t => {
+test('menshen doctor distinguishes a working client, a wrong client secret and an unregistered redirect address', async t => {
   const BASE_URL = `http://localhost:${await freePort()}`
   const provider = await startOidcProvider({ gateway: BASE_URL })
   t.after(() => provider.close())

@@ -152,7 +152,7 @@ const PROFILES: Record<string, (t: TestContext) => LiveSetUpOptions> = {
 }
 
 for (const [profile, wishes] of Object.entries(PROFILES))
-  test(`sign-in, refresh with rotation and sign-out work by ${profile}`, async t => {
+  test(`sign-in, refresh with rotation and sign-out work with ${profile}`, async t => {
     const { env, ...rest } = wishes(t)
     const scene = await setUpLive(t, { ...OFFLINE, ...rest, env: { ...OFFLINE.env, ...env } })
     const { provider, person, passSeconds, lines } = scene
@@ -177,7 +177,7 @@ for (const [profile, wishes] of Object.entries(PROFILES))
     assert.deepEqual(provider.failures, [])
   })
 
-test('a client with a certificate goes to the addresses that the metadata has for it', async t => {
+test('a client with a certificate calls the mtls_endpoint_aliases of the provider metadata', async t => {
   const { tls, env } = withTls(t)
   const port = await freePort()
   const aliasOrigin = `https://127.0.0.1:${port}`
@@ -202,7 +202,7 @@ test('a client with a certificate goes to the addresses that the metadata has fo
   assert.deepEqual(asked, ['POST /token', 'GET /me', 'POST /token/revocation'])
 })
 
-test('a new certificate applies after a reload, and one that cannot be used changes nothing', async t => {
+test('a new client certificate applies after a reload, and a reload with a certificate that does not match its key is refused', async t => {
   const { tls, env, folder, ca } = withTls(t)
   const port = await freePort()
   const provider = await startOidcProvider({
@@ -256,7 +256,7 @@ async function diagnose(environment: Environment): Promise<(name: string) => Che
   return name => checks.find(check => check.name === name)
 }
 
-test('menshen doctor tells a client that is right from one whose certificate is refused or whose requests are not pushed', async t => {
+test('menshen doctor distinguishes a correct client, a rejected certificate and missing pushed authorization requests', async t => {
   const { tls, env, folder, ca } = withTls(t)
   const BASE_URL = `http://localhost:${await freePort()}`
   const { tls_client_certificate_bound_access_tokens: _, ...client } = BY_AUTHORITY
@@ -289,7 +289,7 @@ test('menshen doctor tells a client that is right from one whose certificate is 
   assert.match(off('provider demands')?.remedy ?? '', /Set PAR=on/)
 })
 
-test('menshen doctor says that a server which breaks the connection off perhaps the provider does not accept the certificate', async t => {
+test('menshen doctor suggests a rejected client certificate if the token endpoint breaks off the connection', async t => {
   const { tls, env, folder } = withTls(t)
   const other = makeAuthority(mkdtempSync(join(folder, 'other-')))
   const BASE_URL = `http://localhost:${await freePort()}`
@@ -332,7 +332,7 @@ for (const [what, error, registered] of [
     { userinfo_encrypted_response_alg: ENCRYPTED.alg, userinfo_signed_response_alg: 'RS256' },
   ],
 ] as const)
-  test(`an encrypted ${what} is refused, and the sentence says what to turn off`, async t => {
+  test(`sign-in fails if the provider encrypts the ${what}, and the message says to turn encryption off`, async t => {
     const { person, lines } = await setUpLive(t, {
       configuration: {
         features: { encryption: { enabled: true } },

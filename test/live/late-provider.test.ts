@@ -22,7 +22,7 @@ const settings = (issuer: string) => ({
   CLIENT_SECRET: CLIENTS.basic.secret,
 })
 
-test('sign-ins begin as soon as the provider is up', async t => {
+test('users can sign in as soon as a provider that started after the gateway is up', async t => {
   const port = await freePort()
   const menshen = await startInstance(settings(`http://127.0.0.1:${port}`))
   t.after(() => menshen.stop())
@@ -38,7 +38,7 @@ test('sign-ins begin as soon as the provider is up', async t => {
   assert.match((await alice.signIn()).text, /Alice Example/)
 })
 
-test('no one waits for a provider that never answers, neither at the start nor before the login page', async t => {
+test('a provider that never answers blocks neither the start nor the login page, and sign-in is temporarily_unavailable', async t => {
   const silent = createServer(socket => socket.on('error', () => {})).listen(0, '127.0.0.1')
   await once(silent, 'listening')
   t.after(() => silent.close())

@@ -110,7 +110,7 @@ function createMemory(redirectUrl: string) {
   return { kept, provider }
 }
 
-test('the official MCP client gets from a 401 to the result of a tool, as docs/mcp.md says', async t => {
+test('the official MCP client proceeds from a 401 to the result of a tool with the setup of docs/mcp.md', async t => {
   const [gatewayPort, serverPort] = [await freePort(), await freePort()]
   const url = `http://localhost:${gatewayPort}`
   const files = writeSnippets(t, { 'https://app.example.com': url, '3001': String(serverPort) })

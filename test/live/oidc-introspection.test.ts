@@ -7,7 +7,7 @@ import { CLIENTS, startOidcProvider } from '../kit/live/oidc-provider.ts'
 
 const BASE_URL = 'http://localhost:3000'
 
-test('oidc-provider says of a token whose it is, and of a made-up one that it is none', async t => {
+test('introspection at oidc-provider returns the client of a valid token, and active: false for a made-up one', async t => {
   const { issuer, close } = await startOidcProvider({ gateway: BASE_URL })
   t.after(close)
   const { id: clientId, secret: clientSecret } = CLIENTS.basic

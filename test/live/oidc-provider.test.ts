@@ -23,7 +23,7 @@ import { until } from '../kit/until.ts'
 const REQUESTS = 100
 const SECRET = 'a text of thirty-two characters or more'
 
-test('a provider from nothing takes three settings, and a sign-in two calls', async t => {
+test('the first sign-in fetches the metadata and keys of the provider, and each later one takes two calls', async t => {
   const { provider, person, url } = await setUpLive(t)
   const alice = person()
   assert.equal((await alice.open('/')).url, `${url}/login`)
@@ -38,17 +38,20 @@ test('a provider from nothing takes three settings, and a sign-in two calls', as
 })
 
 const WAYS: Record<string, (t: TestContext) => LiveSetUpOptions> = {
-  'client_secret_basic, its secret full of signs that have to be encoded': () => ({ client: CLIENTS.basic }),
-  'client_secret_post, and an id_token signed by ES256': () => ({ client: CLIENTS.post, env: { CLIENT_AUTH: 'post' } }),
-  'private_key_jwt, by the key of CLIENT_KEY_FILE': t => ({
+  'client_secret_basic and a secret with characters that need encoding': () => ({ client: CLIENTS.basic }),
+  'client_secret_post and an id_token signed with ES256': () => ({
+    client: CLIENTS.post,
+    env: { CLIENT_AUTH: 'post' },
+  }),
+  'private_key_jwt and the key in CLIENT_KEY_FILE': t => ({
     client: CLIENTS.key,
     env: { CLIENT_KEY_FILE: keyFile(t), SECRET },
   }),
-  'none, with PKCE alone': () => ({ client: CLIENTS.none, env: { CLIENT_AUTH: 'none', SECRET } }),
+  'CLIENT_AUTH=none and PKCE only': () => ({ client: CLIENTS.none, env: { CLIENT_AUTH: 'none', SECRET } }),
 }
 
 for (const [way, wishes] of Object.entries(WAYS))
-  test(`sign-in, refresh and sign-out work by ${way}`, async t => {
+  test(`sign-in, refresh and sign-out work with ${way}`, async t => {
     const { env, ...rest } = wishes(t)
     const scene = await setUpLive(t, { ...OFFLINE, ...rest, env: { ...OFFLINE.env, ...env } })
     const { provider, person, passSeconds } = scene
@@ -64,7 +67,7 @@ for (const [way, wishes] of Object.entries(WAYS))
     assert.deepEqual(provider.failures, [])
   })
 
-test('the return path is found again with its query', async t => {
+test('a sign-in leads back to the requested path with its query', async t => {
   const { person, url } = await setUpLive(t)
   const alice = person()
   const deep = '/_menshen/account?x=%E4%B8%AD%20%2B%26&y=2'
@@ -72,7 +75,7 @@ test('the return path is found again with its query', async t => {
   assert.equal((await alice.signIn()).url, url + deep)
 })
 
-test('at the sign-out the browser passes through the provider with the id_token, and comes back to /login', async t => {
+test('a sign-out ends the session at the provider with an id_token_hint and returns the browser to /login', async t => {
   const { provider, person, url } = await setUpLive(t)
   const alice = person()
   await alice.signIn()
@@ -95,7 +98,7 @@ test('at the sign-out the browser passes through the provider with the id_token,
   assert.ok(alice.opened.filter(address => address.includes('/interaction/')).length > 0)
 })
 
-test('a sign-out revokes the refresh token, or the access token where there is no other', async t => {
+test('a sign-out revokes the refresh token, or the access token if there is no refresh token', async t => {
   const [online, offline] = [await setUpLive(t), await setUpLive(t, OFFLINE)]
   for (const { person } of [online, offline]) {
     const alice = person()
@@ -118,7 +121,7 @@ test('a user who signs out at the provider is signed out of that device only', a
   assert.deepEqual(provider.failures, [])
 })
 
-test('groups reach rules and roles', async t => {
+test('a group from the provider gives its members the developer role, and other users get 403 from the console', async t => {
   const { person } = await setUpLive(t, {
     env: { SCOPE: 'openid profile email groups' },
     config: { roles: [{ role: 'developer', groups: ['admins'] }] },
@@ -130,7 +133,7 @@ test('groups reach rules and roles', async t => {
   assert.equal((await bob.get('/_menshen/console')).status, 403)
 })
 
-test('who leaves a group at the provider loses its role when the next refresh is due', async t => {
+test('a user who leaves a group at the provider loses its role when the next refresh is due', async t => {
   const groups = ['admins']
   const findAccount = (_: unknown, id: string) => ({
     accountId: id,
@@ -154,13 +157,13 @@ test('who leaves a group at the provider loses its role when the next refresh is
   assert.deepEqual(changes, ['role, groups'])
 })
 
-test('user info that the provider signs is read, by its signature', async t => {
+test('sign-in works with user info that the provider signs', async t => {
   const { person, provider } = await setUpLive(t, { client: CLIENTS.signed })
   assert.match((await person().signIn()).text, /Alice Example/)
   assert.deepEqual(provider.failures, [])
 })
 
-test('a wrong secret is token_error, and no session', async t => {
+test('a wrong client secret leads to token_error and no session', async t => {
   const { person, provider } = await setUpLive(t, { client: { id: CLIENTS.basic.id, secret: 'wrong' } })
   const alice = person()
   assert.equal(new URL((await alice.signIn()).url).search, '?error=token_error')
@@ -172,7 +175,7 @@ test('a wrong secret is token_error, and no session', async t => {
   assert.deepEqual(provider.failures, [])
 })
 
-test('a hundred requests at the due moment are one refresh, again and again, and no one is signed out', async t => {
+test('a hundred parallel requests share one refresh when it is due, three times in a row, and all of them succeed', async t => {
   const { provider, person, passSeconds } = await setUpLive(t, OFFLINE)
   const alice = person()
   await alice.signIn()
@@ -187,7 +190,7 @@ test('a hundred requests at the due moment are one refresh, again and again, and
   assert.deepEqual(provider.failures, [])
 })
 
-test('whose consent was withdrawn at the provider is signed out when the next refresh is due', async t => {
+test('a user whose consent was withdrawn at the provider is signed out when the next refresh is due', async t => {
   const { provider, person, passSeconds, lines } = await setUpLive(t, OFFLINE)
   const alice = person()
   await alice.signIn()
@@ -210,7 +213,7 @@ test('without a refresh token a session lasts as long as its access token', asyn
   assert.deepEqual(provider.calls.take(), [])
 })
 
-test('a provider that comes back with new keys is believed at once', async t => {
+test('a sign-in after the provider restarts with new keys fetches them once and succeeds', async t => {
   const [port, providerPort] = [await freePort(), await freePort()]
   const gateway = `http://localhost:${port}`
   const before = await startOidcProvider({ gateway, port: providerPort })
@@ -224,7 +227,7 @@ test('a provider that comes back with new keys is believed at once', async t => 
   assert.deepEqual(after.calls.take(), ['POST /token', 'GET /jwks', 'GET /me'])
 })
 
-test('while the provider is away, a user stays signed in beyond the access token, and can sign out', async t => {
+test('while the provider is down, a due session is served, sign-out works, and an expired token gets 503 without a cookie change', async t => {
   const { provider, person, passSeconds } = await setUpLive(t, {
     ...OFFLINE,
     env: { ...OFFLINE.env, REFRESH_FAILURE: 'keep' },

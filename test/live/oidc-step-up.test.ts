@@ -15,7 +15,7 @@ const config: Config = {
   ],
 }
 
-test('oidc-provider asks for the password again by max_age, and its auth_time opens the page', async t => {
+test('oidc-provider asks for the password again because of max_age, and its new auth_time satisfies the rule', async t => {
   const upstream = await startUpstream(t)
   const { provider, person, url, passSeconds, events } = await setUpLive(t, { config, env: { UPSTREAM: upstream.url } })
   const alice = person()
@@ -39,7 +39,7 @@ test('oidc-provider asks for the password again by max_age, and its auth_time op
   assert.deepEqual(provider.failures, [])
 })
 
-test('oidc-provider without the acr or amr that a rule wants ends in 403 step_up_failed after one trip', async t => {
+test('a rule whose acr or amr oidc-provider does not return leads to 403 and step_up_failed after one round trip', async t => {
   const configuration = { acrValues: ['gold'] }
   const { person, events, url } = await setUpLive(t, { config, configuration })
   const alice = person()

@@ -8,7 +8,7 @@ import { startUpstream } from '../kit/upstream.ts'
 
 const CLIENT = { id: 'gw-exchange', secret: 'exchange-secret' }
 
-test('oidc-provider exchanges the token of a user once for each application, and again after a refresh', async t => {
+test('oidc-provider exchanges the token of a user once per application, and again after a refresh', async t => {
   const app = await startUpstream(t)
   const upstreamFor = (audience: string) => ({ url: app.url, accessToken: { audience, scope: 'openid profile' } })
   const { provider, person, passSeconds, lines } = await setUpLive(t, {

@@ -26,7 +26,7 @@ suite('the image', { skip: !isRoot && 'only root can give a process another root
 
   after(() => rmSync(folder, { recursive: true, force: true }))
 
-  test('the image is small, and has no development dependency, no source, no test and no secret', t => {
+  test('the image is smaller than 150 MB and contains no development dependencies, sources, tests or secrets', t => {
     const files = readdirSync(image.folder, { recursive: true, encoding: 'utf8' })
     const bytes = files.reduce((sum, file) => sum + statSync(join(image.folder, file)).size, 0)
     t.diagnostic(`${Math.round(bytes / 1e6)} MB`)
@@ -48,7 +48,7 @@ suite('the image', { skip: !isRoot && 'only root can give a process another root
     ])
   })
 
-  test('the image starts as another user with a read-only root, keeps sessions, is healthy, and ends by SIGTERM', async t => {
+  test('the image runs as an unprivileged user with a read-only root, keeps sessions, is healthy and stops on SIGTERM', async t => {
     const provider = await openScriptedProvider(t)
     const PORT = String(await freePort())
     const url = `http://localhost:${PORT}`

@@ -36,7 +36,7 @@ const PLOT = fileURLToPath(new URL('../../docs/images/endurance.svg', import.met
 
 const options = readOptions(process.env)
 
-test(`a day of ${options.minutes} minutes: nothing is lost, no one is signed out, all stays level`, {
+test(`a simulated day of ${options.minutes} minutes loses no data, signs no user out and keeps memory and response times stable`, {
   timeout: (options.minutes + 10) * 60_000,
 }, async t => {
   assert.equal(installPackages(['faketime']), undefined)

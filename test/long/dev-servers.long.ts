@@ -35,7 +35,7 @@ before(
 after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }))
 
 suite('a development server', () => {
-  test('a changed rule applies after the restart by node --watch, the ports are free again, and the user is still signed in', async t => {
+  test('a restart by node --watch reuses the ports, applies a changed rule and keeps the user signed in', async t => {
     const scene = await prepareDevServer()
     const write = (role: string) =>
       writeFileSync(
@@ -51,7 +51,7 @@ suite('a development server', () => {
     await scene.becomes(200)
   })
 
-  test('a changed rule applies in Vite, the fixed port of the development provider does not get in the way, and the user is still signed in', async t => {
+  test('a reload by Vite reuses the port of the development provider, applies a changed rule and keeps the user signed in', async t => {
     const scene = await prepareDevServer()
     const write = (rule: string) =>
       writeFileSync(

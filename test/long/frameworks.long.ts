@@ -372,7 +372,7 @@ async function openSocket({ url, origin, ann }: Running): Promise<() => Promise<
 }
 
 for (const [name, { packages, files }] of Object.entries(PROJECTS))
-  test(`a fresh project with ${name} compiles strictly, and its users, streams and sockets end with their session`, async t => {
+  test(`a fresh project with ${name} compiles in strict mode, checks users and roles, and closes streams with the session`, async t => {
     const place = await createProject(name, packages, { ...COMMON, ...files })
     await compile(place)
     const child = spawn(process.execPath, ['out/app.js'], {
@@ -396,7 +396,7 @@ for (const [name, { packages, files }] of Object.entries(PROJECTS))
 
 const FRAMEWORK_PACKAGES = ['express@5', 'fastify@5', 'hono@4', 'next@16', 'react', 'react-dom']
 
-test('the tests of the page pass with node:test, Vitest and Jest, and Jest can require the package', async () => {
+test('the tests of docs/library.md pass with node:test, Vitest and Jest, and Jest can require the package', async () => {
   const page = snippetWith("from 'node:test'")
   const place = await createProject('tests', [...FRAMEWORK_PACKAGES, 'vitest', 'jest'], {
     'node/page.test.ts': page,

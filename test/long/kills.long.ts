@@ -6,7 +6,7 @@ import { signInUnderKills } from '../faults/kills.ts'
 
 const KILLS = 100
 
-test(`${KILLS} times kill -9: no answered sign-in is lost, no one who signed out is back`, {
+test(`${KILLS} runs of kill -9 lose no completed sign-in and restore no session that was signed out`, {
   timeout: 900_000,
 }, async t => {
   const { signIns, signOuts, startsMs } = await signInUnderKills(t, KILLS)

@@ -5,7 +5,7 @@ import { freePort } from '../kit/free-port.ts'
 import { CLIENT, DOCTOR, startLemonldap, TOKEN_SECONDS } from '../kit/live/lemonldap.ts'
 import { OFFLINE, openLiveGateway } from '../kit/live/live-set-up.ts'
 
-test('LemonLDAP::NG: sign-in, refresh and sign-out', async t => {
+test('sign-in, refresh and sign-out work with LemonLDAP::NG', async t => {
   const port = await freePort()
   const provider = await startLemonldap(`http://localhost:${port}`)
   if (!provider) return t.skip('LemonLDAP::NG cannot be unpacked: apt-get does not get its packages.')

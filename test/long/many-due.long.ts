@@ -10,7 +10,7 @@ for (const [WORKERS, atOnce] of [
   ['1', 50],
   ['2', 1000],
 ] as const)
-  test(`${SESSIONS} sessions due in the same minute, ${WORKERS} workers, ${atOnce} at once: no one is signed out`, {
+  test(`${SESSIONS} sessions due in the same minute are refreshed once each and stay signed in (WORKERS=${WORKERS}, ${atOnce} at once)`, {
     timeout: 900_000,
   }, async t => {
     const { provider, start } = await setUpInstances(t, { WORKERS, LOG_LEVEL: 'warn' })

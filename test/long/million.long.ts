@@ -24,7 +24,9 @@ const DAY_SECONDS = 86_400
 /** Far above what is needed, far below what a million sessions in memory would take. */
 const MEMORY_MB = 220
 
-test('a million sessions in the embedded store', { timeout: 1_500_000 }, async t => {
+test('a million sessions in the embedded store are swept and listed with less than 220 MB of memory', {
+  timeout: 1_500_000,
+}, async t => {
   const { folder, provider, start } = await setUpInstances(t, { LOG_LEVEL: 'warn' })
   const directory = join(folder, 'data')
   const began = performance.now()

@@ -106,7 +106,7 @@ function form(page: string, fields: Record<string, string>): FormData {
 }
 
 suite('a visitor', () => {
-  test('a visitor is led from a page to the login page and, signed in, back; our pages and their files are served', async () => {
+  test('a visitor is redirected to the login page and back after signing in, and the style sheet of the login page is served', async () => {
     const visitor = createClient(url)
     const wanted = await visitor.get('/?x=1', { headers: PAGE })
     assert.equal(wanted.headers.location, '/login')
@@ -119,7 +119,7 @@ suite('a visitor', () => {
     assert.match((await visitor.follow(landed)).text, /张三/)
   })
 
-  test('a visitor gets 401 from an API route, and sees a public page', async () => {
+  test('a visitor gets 401 from an API route and can see a public page', async () => {
     const visitor = createClient(url)
     assert.equal((await visitor.get('/api/me', { headers: DATA })).status, 401)
     const about = await visitor.get('/about', { headers: PAGE })
@@ -127,7 +127,7 @@ suite('a visitor', () => {
     assert.match(about.text, /访客/)
   })
 
-  test('a visitor with a forged cookie, or with two, is not signed in', async () => {
+  test('a visitor with a forged session cookie, or with two, gets 401', async () => {
     const user = await signedIn()
     const cookie = `menshen_session=${user.cookies.get('menshen_session')}`
     assert.equal((await user.get('/api/me')).status, 200)
@@ -165,7 +165,7 @@ suite('a page for developers', () => {
     return Buffer.from(answer, 'latin1').toString().includes('报表')
   }
 
-  test('a page for developers is seen by them alone, however the path and the request are written', async () => {
+  test('a page for developers is shown only to developers, however the path and the headers are written', async () => {
     const cookieOf = async (username: string) => {
       const user = await signedIn(username)
       return `cookie: menshen_session=${user.cookies.get('menshen_session')}`
@@ -180,7 +180,7 @@ suite('a page for developers', () => {
     assert.ok(await seen('/_next/static/../../reports', developer))
   })
 
-  test('the images of a page for developers are seen neither by their own path nor through the image optimizer', async () => {
+  test('an image of a page for developers reaches no other user, neither by its path nor through the image optimizer', async () => {
     const optimized = '/_next/image?url=%2Freports%2Fchart.png&w=64&q=75'
     for (const path of ['/reports/chart.png', optimized]) {
       for (const client of [createClient(url), await signedIn()]) {
@@ -194,7 +194,7 @@ suite('a page for developers', () => {
 })
 
 suite('a user', () => {
-  test('a user is known to a page, an API route and a public page, and may see what the rules say', async () => {
+  test('an API route and a public page know the user, and only a developer gets the page for developers', async () => {
     const user = await signedIn()
     assert.equal((await user.get('/api/me')).json<{ userRole: string }>().userRole, 'common')
     assert.match((await user.get('/about')).text, /zhangsan/)
@@ -209,7 +209,7 @@ suite('a user', () => {
     assert.ok(reports.headers['x-request-id'])
   })
 
-  test('a user has the tokens refreshed by the proxy, and the cookie renewed', async () => {
+  test('a request with a due refresh makes the proxy refresh the tokens once and renew the cookie', async () => {
     const user = await signedIn('lisi', 200)
     const before = provider.callsTo('refresh').length
     const page = await user.get('/', { headers: PAGE })
@@ -220,7 +220,7 @@ suite('a user', () => {
     assert.equal(provider.callsTo('refresh').length, before + 1)
   })
 
-  test('a user gets a renewed cookie in no answer that a cache may keep, whatever a route says', async () => {
+  test('a response that renews the session cookie has Cache-Control no-store, even if the route allows caching', async () => {
     const user = await signedIn('lisi', 200)
     const { headers, setCookies } = await user.get('/api/cached')
     assert.match(setCookies.join('\n'), /menshen_session=/)
@@ -228,7 +228,7 @@ suite('a user', () => {
     assert.match(String(headers['cache-control']), /no-store/)
   })
 
-  test('a user calls a server action, which no one else does: no visitor, and no page of another site', async () => {
+  test('a user can call a server action; a visitor and a page of another site cannot', async () => {
     const user = await signedIn('wangwu')
     const send = async (note: string, headers: Record<string, string>) => {
       const body = form((await user.get('/', { headers: PAGE })).text, { note })
@@ -246,7 +246,7 @@ suite('a user', () => {
     assert.match((await user.get('/')).text, /第一/)
   })
 
-  test('a user signs out, and is not signed in any more', async () => {
+  test('the session cookie of a user gets 401 after the sign-out', async () => {
     const user = await signedIn()
     const cookie = `menshen_session=${user.cookies.get('menshen_session')}`
     const out = await user.post('/logout', '', { headers: { origin: url } })
@@ -257,7 +257,7 @@ suite('a user', () => {
 
 suite('a developer', () => {
   for (const bundler of ['--turbopack', '--webpack'])
-    test(`a developer who changes a rule stays signed in, and sees what is wrong with one (${bundler})`, {
+    test(`a developer who changes a rule stays signed in, and an invalid rule leads to 500 with its problem (${bundler})`, {
       timeout: 600_000,
     }, async () => {
       const file = join(folder, 'menshen.ts')

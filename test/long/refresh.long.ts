@@ -36,10 +36,12 @@ const SETUPS: Record<string, (t: TestContext) => Promise<Scene>> = {
   },
 }
 
-suite(`${REQUESTS} requests at the moment of refresh, ${ROUNDS} times`, { concurrency: 2 }, () => {
+suite(`${REQUESTS} parallel requests when a refresh is due, ${ROUNDS} times`, { concurrency: 2 }, () => {
   for (const [name, setUp] of Object.entries(SETUPS)) {
     for (const delay of DELAYS_MS)
-      test(`${name}, a provider that takes ${delay} ms`, { timeout: 900_000 }, async t => {
+      test(`${name}: one refresh per round and every page served, with a provider that takes ${delay} ms`, {
+        timeout: 900_000,
+      }, async t => {
         const { provider, dueUser, instances } = await setUp(t)
         provider.answer('refresh', { kind: 'delay', ms: delay })
         let slowest = 0

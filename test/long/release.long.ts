@@ -17,7 +17,7 @@ const run = promisify(execFile)
 const PATH = [dirname(process.execPath), process.env.PATH].join(delimiter)
 const ENVIRONMENT = { ...process.env, PATH, npm_config_update_notifier: 'false' }
 
-test('the package is made again, byte for byte, in another folder by another user, with an SBOM and checksums', async t => {
+test('a release from another folder with a strict umask is the same package byte for byte, with an SBOM and checksums', async t => {
   const folder = tempFolder(t)
   mkdirSync(join(folder, 'here'))
   await run('npm', ['pack', '--pack-destination', join(folder, 'here')], { cwd: ROOT, env: ENVIRONMENT })

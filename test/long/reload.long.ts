@@ -7,7 +7,7 @@ import test from 'node:test'
 import { isAlive, setUpInstances } from '../kit/instance.ts'
 import { until } from '../kit/until.ts'
 
-test('a worker that does not answer is replaced, and the others change without it', async t => {
+test('a reload replaces a worker that does not respond and applies without waiting for it', async t => {
   const { folder, start } = await setUpInstances(t, { WORKERS: '2' })
   const configure = (title: string) =>
     writeFileSync(join(folder, 'menshen.config.ts'), `export default { words: { 'login.title': '${title}' } }\n`)

@@ -16,7 +16,7 @@ const run = promisify(execFile)
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const PAGE = 'docs/first-production-day.md'
 
-test('the packed package is installed by the commands of the page, and accepts its configuration', async t => {
+test('the commands of docs/first-production-day.md install the packed package, which accepts the configuration of that page', async t => {
   if (process.getuid?.() !== 0) return t.skip('they are commands for root')
   const folder = tempFolder(t)
   makeAuthority(folder)

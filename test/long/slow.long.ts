@@ -16,7 +16,9 @@ const DRIP_MS = 2000
 /** The deadline for headers, how often the server looks, and some patience. */
 const CLOSED_AFTER_MS = 200_000
 
-test(`${SLOW} slow connections do not hold up ${USERS} users, and are closed`, { timeout: 400_000 }, async t => {
+test(`${USERS} users get every page beside ${SLOW} slow connections, which the server closes`, {
+  timeout: 400_000,
+}, async t => {
   const { provider, start } = await setUpInstances(t, { STORE: 'memory:', RATE_LIMIT_PER_MINUTE: '0' })
   const { url } = await start()
   const users = await Promise.all(

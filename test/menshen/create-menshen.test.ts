@@ -20,7 +20,7 @@ import { until } from '../kit/until.ts'
 const MEMORY = readSettings({ STORE: 'memory:' })
 
 suite('createMenshen', () => {
-  test('createMenshen refuses a configuration that the command would refuse, in the same words', async () => {
+  test('createMenshen refuses a configuration that the command would refuse, with the same message', async () => {
     const rows: [config: unknown, expected: RegExp][] = [
       [
         { rules: [{ path: '/admin/', roles: ['developer'] }] },
@@ -59,7 +59,7 @@ suite('createMenshen', () => {
     }
   })
 
-  test('createMenshen tells the console that no one can sign in, or that anyone can, unless it has a log to tell', async t => {
+  test('createMenshen warns on the console that no one or anyone can sign in, unless it has a log to write to', async t => {
     const said = t.mock.method(console, 'warn', () => {})
     const open = async (options: MenshenOptions) => {
       said.mock.resetCalls()
@@ -84,7 +84,7 @@ suite('createMenshen', () => {
     assert.ok(lines.some(({ event }) => event === 'started'))
   })
 
-  test('createMenshen takes whatever readSettings gives', async t => {
+  test('createMenshen accepts the settings that readSettings returns', async t => {
     const all = {
       TRUSTED_PROXIES: '10.0.0.0/8,::1',
       CLIENT_SECRET: 'secret',
@@ -99,7 +99,7 @@ suite('createMenshen', () => {
     }
   })
 
-  test('createMenshen in production rejects without a usable provider, and names the missing options', async () => {
+  test('createMenshen in production rejects without a usable provider and names the missing settings', async () => {
     const base = { NODE_ENV: 'production', BASE_URL: 'https://app.example.com', STORE: 'memory:' }
     await assert.rejects(createMenshen({ settings: readSettings(base), log: createTestLog().log }), {
       code: 'bad_settings',
@@ -107,7 +107,7 @@ suite('createMenshen', () => {
     })
   })
 
-  test('issuer without a preset and an address means OpenID Connect, as an option and in provider and providers', async t => {
+  test('an issuer without preset and address selects OpenID Connect, as an option and in provider and providers', async t => {
     const [issuer, clientId, clientSecret] = ['https://idp.example.com', 'app', 'x']
     const provider = { issuer, clientId, clientSecret }
     for (const options of [
@@ -123,7 +123,7 @@ suite('createMenshen', () => {
     }
   })
 
-  test('createMenshen names issuer beside authUrl where OpenID Connect is possible', async () => {
+  test('createMenshen names issuer as an alternative to authUrl where OpenID Connect is possible', async () => {
     const options = { nodeEnv: 'production', baseUrl: 'https://app.example.com', store: 'memory:' }
     const either = /expected authUrl \(or issuer, for OpenID Connect\), clientId, clientSecret\.$/
     await assert.rejects(createMenshen(options), { message: either })
@@ -133,14 +133,14 @@ suite('createMenshen', () => {
     })
   })
 
-  test('createMenshen knows what sessionSecret and cookieSecret mean', async () => {
+  test('createMenshen suggests the option secret for sessionSecret and cookieSecret', async () => {
     for (const name of ['sessionSecret', 'cookieSecret'])
       await assert.rejects(createMenshen({ store: 'memory:', [name]: 'x' } as never), {
         message: `"${name}" is not an option; did you mean secret?`,
       })
   })
 
-  test('createMenshen that fails midway closes what it has opened', async t => {
+  test('a createMenshen that fails midway closes the files that it has opened', async t => {
     const folder = join(tempFolder(t), 'data')
     const { AUTH_URL, CLIENT_ID, CLIENT_SECRET } = {
       AUTH_URL: 'http://127.0.0.1:9',
@@ -167,17 +167,17 @@ suite('createMenshen', () => {
 })
 
 suite('after close', () => {
-  test('after close no listener, timer or descriptor is left, with files', async t => {
+  test('after close no listener, timer or file descriptor is left with the embedded store', async t => {
     await leavesNothing(t, `sqlite:${tempFolder(t)}/menshen.db`)
   })
 
-  test('after close no listener, timer or descriptor is left, with Redis', async t => {
+  test('after close no listener, timer or file descriptor is left with Redis', async t => {
     const redis = await startRedis()
     t.after(redis.stop)
     await leavesNothing(t, `redis://127.0.0.1:${redis.port}`)
   })
 
-  test('after close what is still under way has its time, and no more', async t => {
+  test('close waits for requests in flight, but not longer than the given time', async t => {
     const provider = await openScriptedProvider(t)
     const menshen = await createMenshen({ settings: readSettings({ STORE: 'memory:', ...provider.settings }) })
     const release = provider.hold('token')
@@ -196,7 +196,7 @@ suite('after close', () => {
     assert.equal((await answer)?.status, 302)
   })
 
-  test('after close a second close is the same as the first', async () => {
+  test('a second close returns the same promise as the first', async () => {
     const menshen = await createMenshen({ settings: MEMORY, log: createTestLog().log })
     assert.equal(menshen.close(), menshen.close())
     await menshen.close()

@@ -99,7 +99,7 @@ async function start(t: TestContext, snippet: Snippet) {
 }
 
 for (const framework of ['menshen/express', 'menshen/fastify', 'menshen/hono'])
-  test(`the application of the page with ${framework} knows its users and their roles`, async t => {
+  test(`the application of docs/library.md with ${framework} knows its users and their roles`, async t => {
     const { auth, ask } = await start(t, snippetWith(`} from '${framework}'\n\nconst auth`))
     const ann = await auth.signIn({ username: 'ann' })
     const developer = await auth.signIn({ username: 'bob', role: 'developer' })
@@ -109,7 +109,7 @@ for (const framework of ['menshen/express', 'menshen/fastify', 'menshen/hono'])
     assert.deepEqual(await ask('/reports', developer.cookie), [200, 'for developers'])
   })
 
-test('an instance with a real provider, one with hooks, one with types and one that refuses foreign writes start as the page shows them', async t => {
+test('the instances of docs/library.md with a provider, hooks and types start, and origin: own refuses foreign writes', async t => {
   for (const part of ["preset: 'oidc', issuer:", 'onSignOut:', 'interface Register']) await start(t, snippetWith(part))
   const { auth } = await start(t, snippetWith("origin: 'own'"))
   const { cookie } = await auth.signIn({ username: 'ann' })
@@ -123,7 +123,7 @@ test('an instance with a real provider, one with hooks, one with types and one t
   assert.equal(await post({}), 403)
 })
 
-test('the function of the page changes one field of the session data and keeps the others', async t => {
+test('setTheme of docs/library.md changes one field of the session data and keeps the others', async t => {
   const auth = await createTestMenshen()
   t.after(() => auth.close())
   const { cookie } = await auth.signIn({ username: 'ann', data: { tenant: 7 } })
@@ -136,7 +136,7 @@ test('the function of the page changes one field of the session data and keeps t
   assert.deepEqual((await auth.session(request))?.data, { tenant: 7, theme: 'light' })
 })
 
-test('the script of the page leads a visitor to the login page, and back to where it was', async t => {
+test('the script of docs/library.md sends a visitor to the login page with the current path as return path', async t => {
   const auth = await createTestMenshen()
   t.after(() => auth.close())
   const { cookie } = await auth.signIn({ username: 'ann' })
@@ -163,7 +163,7 @@ interface Streams {
   onSessionEnd(user: Session | undefined, close: () => void): () => void
 }
 
-test('the functions of the page close an event stream and a socket when the session ends, and a stream that begins after that', async t => {
+test('the functions of docs/library.md close an event stream and a socket when the session ends, and later ones at once', async t => {
   const { closeEvents, closeSocket, onSessionEnd } = (await load(snippetWith('closeEvents'))) as unknown as Streams
   const auth = await createTestMenshen()
   t.after(() => auth.close())

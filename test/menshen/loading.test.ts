@@ -42,7 +42,7 @@ suite('loading', () => {
     assert.deepEqual(foundIn(loaded, { gateway: STARTED.gateway }), ['gateway'])
   })
 
-  test('a visitor who is not admitted does not make the console load', async t => {
+  test('a visitor who requests pages of the console does not cause its code to load', async t => {
     const script = `${START}
       for (const path of ['/_menshen/console', '/_menshen/console/health', '/_menshen/console/rules'])
         await menshen.fetch(new Request('http://localhost:3000' + path), { address: '127.0.0.1' })
@@ -51,7 +51,7 @@ suite('loading', () => {
     assert.deepEqual(foundIn(loaded, PARTS), [])
   })
 
-  test('console and doctor load at their first use, also when several requests are the first', async t => {
+  test('console and doctor load on first use, also for several first requests at once and after a load that failed', async t => {
     let failure: Error | undefined = new Error('EMFILE: too many open files')
     const loaded = watchLoads(t, url => {
       if (failure && url.endsWith('/src/console/pages.ts')) throw failure

@@ -12,7 +12,7 @@ import { openScriptedProvider } from '../kit/scripted-provider.ts'
 
 const INSTANCES = 20
 
-test('twenty instances that see the requests of one connection cause no warning of too many listeners', async t => {
+test('twenty instances that handle the requests of one connection cause no warning about too many listeners', async t => {
   const warnings: Error[] = []
   const onWarning = (warning: Error) => warnings.push(warning)
   process.on('warning', onWarning)

@@ -19,7 +19,7 @@ import { createTestLog } from '../kit/test-log.ts'
 const MEMORY = { store: 'memory:' }
 
 suite('the options', () => {
-  test('an environment in place of settings is one sentence', async () => {
+  test('process.env in place of settings is refused with a message that names readSettings', async () => {
     const settings = process.env as never
     await assert.rejects(createMenshen({ settings }), {
       code: 'bad_settings',
@@ -27,7 +27,7 @@ suite('the options', () => {
     })
   })
 
-  test('a rule for bearer tokens beside the development provider says what to use', async () => {
+  test('a bearer rule with the development provider is refused, and the message names introspectionUrl', async () => {
     const rules = [{ path: '/api', bearer: true, roles: ['developer' as const] }]
     await assert.rejects(createMenshen({ ...MEMORY, devProvider: true, rules }), {
       code: 'bad_settings',
@@ -35,14 +35,14 @@ suite('the options', () => {
     })
   })
 
-  test('a pattern with nothing before it is not answered by a rule for everything', async () => {
+  test('the message about the rule path /*.css says that it looks like a pattern and to write a rule for each path', async () => {
     await assert.rejects(createMenshen({ ...MEMORY, rules: [{ path: '/*.css', public: true }] }), (error: Error) => {
       assert.match(error.message, /looks like a pattern.*write a rule for each path/)
       return true
     })
   })
 
-  test('an address of this machine in production is said on the console or in the log', async t => {
+  test('a localhost BASE_URL in production is reported on the console, or in the log if one is given', async t => {
     const said = t.mock.method(console, 'warn', () => {})
     const provider = { authUrl: 'https://idp.example.com', clientId: 'a', clientSecret: 'b', secret: 's'.repeat(40) }
     const settings = { ...readSettings({ NODE_ENV: 'production', STORE: 'memory:' }) }
@@ -56,7 +56,7 @@ suite('the options', () => {
     assert.ok(lines.some(({ event }) => event === 'local_base_url'))
   })
 
-  test('after close everything answers 503, and session rejects', async () => {
+  test('after close every request gets 503, and session() rejects', async () => {
     const menshen = await createMenshen({ ...MEMORY, devProvider: true, log: createTestLog().log })
     await menshen.close()
     const asked = new Request('http://localhost:3000/login')
@@ -70,7 +70,7 @@ suite('the options', () => {
     server.close()
   })
 
-  test('the options are every setting in camelCase, with the value that the environment would give', async t => {
+  test('every setting is an option in camelCase with the same value as from the environment', async t => {
     const file = join(tempFolder(t), 'file')
     const image = fileURLToPath(new URL('../../browser/icon.svg', import.meta.url))
     writeFileSync(file, 's'.repeat(40))
@@ -98,7 +98,7 @@ suite('the options', () => {
     }
   })
 
-  test('options are refused with the messages of the command, under the names of the options', async () => {
+  test('invalid options are refused with the messages of the command, under the names of the options', async () => {
     const rows: [options: object, expected: RegExp][] = [
       [
         { baseUrl: 'https://a.example/path' },
@@ -217,7 +217,7 @@ suite('the options', () => {
     }
   })
 
-  test('secrets are accepted as text, and as the name of a variable or a file, under the options of the settings too', async t => {
+  test('secret options accept the name of a variable or a file, and messages about them never show the secret', async t => {
     const folder = tempFolder(t)
     const file = join(folder, 'secret')
     writeFileSync(file, `${'n'.repeat(32)}\n${'o'.repeat(32)}\n`)
@@ -258,7 +258,7 @@ suite('the options', () => {
     assert.match(await wrong({ clientId: { env: 'X' } }), /^clientId: CLIENT_ID is of the type object; expected/)
   })
 
-  test('options that do not exist are refused by name, with the nearest', async () => {
+  test('unknown options are refused by name, with the closest option as a suggestion', async () => {
     const rows: [option: string, expected: string][] = [
       ['baseURL', '"baseURL" is not an option; did you mean baseUrl?'],
       ['BASE_URL', '"BASE_URL" is not an option; did you mean baseUrl?'],
@@ -275,7 +275,7 @@ suite('the options', () => {
       assert.match(await refusalOf(nothing as unknown as MenshenOptions), /expected an options object/)
   })
 
-  test('options that are wrong are told all at once', async () => {
+  test('all invalid options are reported at once', async () => {
     const refusal = await refusalOf({ baseUrl: 'x', appName: 5, colour: 1, workers: 0 } as unknown as MenshenOptions)
     assert.deepEqual(
       refusal.split('\n').map(line => line.split(' ')[0]),
@@ -283,7 +283,7 @@ suite('the options', () => {
     )
   })
 
-  test('wrong options are problems as data, each with its setting or its path', async () => {
+  test('the error about invalid options has each problem as data, with its setting or its path', async () => {
     const options = { ...MEMORY, baseUrl: 'x', rules: [{ path: 'admin', public: true }] } as MenshenOptions
     const problemsOf = (given: MenshenOptions) =>
       createMenshen(given).then(
@@ -310,7 +310,7 @@ suite('the options', () => {
     assert.deepEqual(settings, readSettings({}))
   })
 
-  test('the options apply beside the settings of the environment, and win', async () => {
+  test('options are combined with the settings of the environment and take precedence', async () => {
     const settings = readSettings({ STORE: 'memory:', APP_NAME: 'env', WORKERS: '1', CLIENT_SECRET: 'first' })
     const read = await readOptions({ settings, appName: 'mine', clientSecret: 'second' }, undefined)
     assert.equal(read.settings.APP_NAME, 'mine')
@@ -320,7 +320,7 @@ suite('the options', () => {
     assert.match(await refusalOf({ settings, workers: 2 }), /^STORE is "memory:", which several WORKERS cannot share/)
   })
 
-  test('the options take the fields of a configuration, the whole of it, or the path of its file', async t => {
+  test('options accept the fields of a configuration, a whole configuration, or the path of its file', async t => {
     const config = defineConfig({ rules: [{ path: '/reports', roles: ['developer'] }] })
     const file = join(tempFolder(t), 'menshen.config.mjs')
     writeFileSync(file, `export default ${JSON.stringify(config)}`)
@@ -330,7 +330,7 @@ suite('the options', () => {
     assert.match(await refusalOf({ config, rules: [] }), /^createMenshen: rules given both in config and beside it/)
   })
 
-  test('the options know from the process whether this is production', async () => {
+  test('NODE_ENV of the process applies unless the option nodeEnv is given', async () => {
     assert.equal((await readOptions({}, 'production')).settings.NODE_ENV, 'production')
     assert.equal((await readOptions({ nodeEnv: 'test' }, 'production')).settings.NODE_ENV, 'test')
     assert.equal((await readOptions({ settings: readSettings({}) }, 'production')).settings.NODE_ENV, 'production')
@@ -338,7 +338,7 @@ suite('the options', () => {
 })
 
 suite('the development provider', () => {
-  test('the development provider is refused in production, beyond this machine, and beside a real one', async t => {
+  test('the development provider is refused in production, with a public BASE_URL, beside a real provider, and on a port in use', async t => {
     const rows: [options: MenshenOptions, expected: RegExp][] = [
       [{ nodeEnv: 'production' }, /^nodeEnv: devProvider is true although NODE_ENV is "production"; /],
       [{ nodeEnv: 'staging' }, /^nodeEnv: devProvider is true although NODE_ENV is "staging"; /],
@@ -356,7 +356,7 @@ suite('the development provider', () => {
     )
   })
 
-  test('the development provider has the users of the option, or of the configuration', async t => {
+  test('the development provider has the users of the option or of the configuration, and starts only if it is turned on', async t => {
     const users = [{ username: 'ann', groups: ['finance'] }, { username: 'bob' }]
     for (const options of [{ devProvider: { users } }, { devProvider: true, config: { devProvider: { users } } }]) {
       const { log, lines } = createTestLog()
@@ -370,7 +370,7 @@ suite('the development provider', () => {
     assert.match((await login?.text()) ?? '', /CLIENT_ID/, 'it starts only where somebody asks for it')
   })
 
-  test('the development provider signs anyone in, on a free port of its own', async t => {
+  test('the development provider starts on a free port, logs its users and serves its sign-in page', async t => {
     const { log, lines } = createTestLog()
     const menshen = await createMenshen({ ...MEMORY, devProvider: true, log })
     t.after(() => menshen.close())
@@ -384,7 +384,7 @@ suite('the development provider', () => {
     assert.equal(page.status, 200)
   })
 
-  test('the development provider takes the given port, and is closed with the rest', async () => {
+  test('the development provider uses the given port and is closed with the instance', async () => {
     const devProviderPort = await freePort()
     const menshen = await createMenshen({ ...MEMORY, devProvider: true, devProviderPort })
     const page = () => fetch(`http://localhost:${devProviderPort}/oauth/authorize`).then(answer => answer.status)
@@ -394,7 +394,7 @@ suite('the development provider', () => {
     await assert.rejects(page())
   })
 
-  test('the development provider is closed by a start that fails', async t => {
+  test('a start that fails closes the development provider', async t => {
     const devProviderPort = await freePort()
     const store = `sqlite:${join(tempFolder(t), 'file', 'menshen.db')}`
     writeFileSync(dirname(store.slice('sqlite:'.length)), '')
@@ -424,7 +424,7 @@ async function refusalOf(options: MenshenOptions, code = 'bad_settings'): Promis
   )
 }
 
-test('editors show a description for every option: that of its setting, or one of its own', () => {
+test('every option has a description for editors, that of its setting or its own', () => {
   const ofSettings = commentsIn('setting-options.ts')
   for (const [name, { description }] of Object.entries<Row<unknown>>(SETTINGS)) {
     if (SPECIAL_SETTINGS.includes(name)) continue

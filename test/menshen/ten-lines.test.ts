@@ -5,7 +5,7 @@ import { runProgram } from '../kit/library.ts'
 import { readPage, snippetsIn } from '../kit/snippets.ts'
 
 for (const page of ['README.md', 'docs/library.md'])
-  test(`the ten lines of ${page} are an application that knows its users, with no configuration`, async t => {
+  test(`the first code sample of ${page} is an application of at most ten lines that signs users in without configuration`, async t => {
     const first = snippetsIn(page, readPage(page)).find(({ language }) => language === 'ts')
     const lines = first?.text.trim().split('\n').filter(Boolean) ?? []
     assert.ok(lines.length > 0 && lines.length <= 10)

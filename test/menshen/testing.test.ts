@@ -16,7 +16,7 @@ async function open(t: TestContext, options: MenshenOptions = {}) {
 const page = (cookie: string, path = '/') =>
   new Request(`http://localhost${path}`, { headers: { cookie, accept: 'application/json' } })
 
-test('signIn gives a cookie and the session that every request with it has, with the fields and data that were asked for', async t => {
+test('signIn of a test instance returns a cookie and the session of its requests, with the given fields and data', async t => {
   const auth = await open(t, { now: () => 1_000_000 })
   const { cookie, session } = await auth.signIn({
     username: 'ann',
@@ -41,7 +41,7 @@ test('signIn gives a cookie and the session that every request with it has, with
   assert.ok(session.id && session.signal)
 })
 
-test('a role is that of the options, or the one that signIn names, whatever the user is called', async t => {
+test('a test user has the role that signIn names, or else the one that the options give, and an unknown role is refused', async t => {
   const auth = await open(t, {
     roles: [{ role: 'auditor', groups: ['audit'] }],
     rules: [{ path: '/audit', roles: ['auditor'] }],
@@ -60,7 +60,7 @@ test('a role is that of the options, or the one that signIn names, whatever the 
   })
 })
 
-test('signIn refuses what could not be a session, and names the field', async t => {
+test('signIn of a test instance refuses invalid values and names the field', async t => {
   const auth = await open(t)
   const wrong: [object, RegExp][] = [
     [{}, /expected a username/],
@@ -73,7 +73,7 @@ test('signIn refuses what could not be a session, and names the field', async t 
   for (const [user, message] of wrong) await assert.rejects(auth.signIn(user as never), { message })
 })
 
-test('a session ends with signOut or its time, and hooks do not run', async t => {
+test('a test session ends with signOut or when it expires, and hooks do not run', async t => {
   let now = 1_000_000
   const calls: string[] = []
   const auth = await open(t, {
@@ -93,7 +93,7 @@ test('a session ends with signOut or its time, and hooks do not run', async t =>
   assert.deepEqual(calls, [])
 })
 
-test('a test instance opens no connection, with the options of production or without any', async t => {
+test('a test instance with production options signs a user in and serves requests without opening a connection', async t => {
   const connect = t.mock.method(Socket.prototype, 'connect')
   const auth = await open(t, {
     baseUrl: 'https://app.example.com',
@@ -112,7 +112,7 @@ test('a test instance opens no connection, with the options of production or wit
   assert.equal(connect.mock.callCount(), 0)
 })
 
-test('a test instance refuses to start in production, whatever else is given', async t => {
+test('createTestMenshen refuses to start with NODE_ENV=production', async t => {
   const before = process.env.NODE_ENV
   t.after(() => {
     if (before === undefined) delete process.env.NODE_ENV

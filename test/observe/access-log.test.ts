@@ -30,7 +30,7 @@ async function requestTo(scene: Pick<Scene, 'lines'>, path: string, n = 1): Prom
   return requestsTo(scene, path)[n - 1] ?? {}
 }
 
-test('a forwarded page is one line with everything about it, and without its query', async t => {
+test('a forwarded request is logged as one line with all its fields and without its query', async t => {
   const scene = await setUp(t, BEHIND_PROXY)
   const user = await scene.user()
   const headers = { 'x-forwarded-for': '10.0.0.7', 'x-request-id': 'from-the-proxy', 'user-agent': 'a browser' }
@@ -50,7 +50,7 @@ test('a forwarded page is one line with everything about it, and without its que
   assert.ok(Number(ms) >= 0)
 })
 
-test('of a key that was pasted into a path, every line of the log has the first ten characters', async t => {
+test('log lines have only the first ten characters of a key that was pasted into a path', async t => {
   const scene = await setUp(t, { ...ON, config: { rules: [{ path: '/internal', roles: ['developer'] }] } })
   const user = await scene.user()
   const key = newKey()
@@ -66,14 +66,14 @@ test('of a key that was pasted into a path, every line of the log has the first 
   assert.ok(!JSON.stringify(scene.lines).includes(key))
 })
 
-test('without it there is none', async t => {
+test('requests are not logged without ACCESS_LOG', async t => {
   const scene = await setUp(t)
   const user = await scene.user()
   await user.get('/reports')
   assert.deepEqual(requestsTo(scene, '/reports'), [])
 })
 
-test('a connection that serves many requests counts the bytes of each, and no line is left out', async t => {
+test('each request on a keep-alive connection is logged with its own number of bytes', async t => {
   const scene = await setUp(t, {
     ...ON,
     answer: (asked, response) => response.end('x'.repeat(asked.url?.length ?? 0)),
@@ -96,7 +96,7 @@ test('a connection that serves many requests counts the bytes of each, and no li
   wire.socket.destroy()
 })
 
-test('a visitor, a refusal, a page of ours and an unreadable address are lines too', async t => {
+test("requests of visitors, denied requests, Menshen's own paths and unreadable paths are logged too", async t => {
   const rules = [{ path: '/secret', roles: ['developer' as const] }]
   const scene = await setUp(t, { ...ON, config: { rules } })
   const user = await scene.user()
@@ -111,7 +111,7 @@ test('a visitor, a refusal, a page of ours and an unreadable address are lines t
   assert.equal((await requestTo(scene, '')).status, 400)
 })
 
-test('a client that left before the answer is 499; one that left in the middle has the status that it saw', async t => {
+test('a client that disconnects before the response is logged with 499, and one that disconnects during it with its status', async t => {
   const scene = await setUp(t, {
     ...ON,
     answer(asked, response) {
@@ -134,7 +134,7 @@ test('a client that left before the answer is 499; one that left in the middle h
   assert.equal((await requestTo(scene, '/begun')).status, 200)
 })
 
-test('a socket is one line when it closes, and a refused one at once', async t => {
+test('a WebSocket is logged when it closes, and a refused one at once', async t => {
   const scene = await setUpSockets(t, ON)
   const user = await scene.user()
   assert.equal(await refusal(dial(scene, scene.visitor(), '/refused')), 401)
@@ -147,7 +147,7 @@ test('a socket is one line when it closes, and a refused one at once', async t =
   assert.deepEqual({ status, username, upstream }, { status: 101, username: 'zhangsan', upstream: scene.upstream.url })
 })
 
-test('whatever a client calls itself or asks for, it stays one line of JSON', async t => {
+test('a hostile user agent or path stays inside one line of JSON, without the query', async t => {
   const menshen = await startInstance({ STORE: 'memory:', ACCESS_LOG: 'true' })
   t.after(() => menshen.stop())
   const hostile = `"}\x85{"event":"sign_in"\t\xe2\x80\xa8`

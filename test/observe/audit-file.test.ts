@@ -35,7 +35,7 @@ async function fail(instance: Instance, count: number): Promise<void> {
 const linesIn = (file: string) => (existsSync(file) ? auditLines(readFileSync(file, 'utf8')) : [])
 const failuresIn = (file: string) => linesIn(file).filter(({ event }) => event === 'sign_in_failed')
 
-test('two workers write whole lines to one file, which is rotated by SIGHUP without losing any', async t => {
+test('two workers write whole lines to one AUDIT_FILE, and its rotation with SIGHUP loses no line', async t => {
   const { provider, folder, start } = await setUpInstances(t, { WORKERS: '2', AUDIT_FILE: 'audit.jsonl' })
   const [file, old] = [join(folder, 'audit.jsonl'), join(folder, 'audit.jsonl.1')]
   const instance = await start()
@@ -65,7 +65,7 @@ test('two workers write whole lines to one file, which is rotated by SIGHUP with
   assert.equal(sum, 300, 'where repeats are counted')
 })
 
-test('a folder that goes away is loud and stops no one; when it is back, so are the lines', async t => {
+test('a removed folder of AUDIT_FILE is logged and blocks no request, and the lines are written when it is back', async t => {
   const { folder, start } = await setUpInstances(t, { AUDIT_FILE: 'logs/audit.jsonl' })
   const [logs, file] = [join(folder, 'logs'), join(folder, 'logs', 'audit.jsonl')]
   mkdirSync(logs)
@@ -82,7 +82,7 @@ test('a folder that goes away is loud and stops no one; when it is back, so are 
   assert.equal(linesIn(file).length, 20)
 })
 
-test('a full disk stops no one either, and the end does not wait for it long', async t => {
+test('a full disk is logged, blocks no request and does not prevent a clean shutdown', async t => {
   const { start } = await setUpInstances(t, { AUDIT_FILE: '/dev/full' })
   const instance = await start()
   await fail(instance, 20)
@@ -91,7 +91,7 @@ test('a full disk stops no one either, and the end does not wait for it long', a
   assert.deepEqual(await instance.killAll('SIGTERM'), { code: 0, signal: null })
 })
 
-test('a line that a full disk has cut off swallows no line of another process', async t => {
+test('a line that a full disk cut off does not swallow a line of another process', async t => {
   const { path, file } = openFile(t)
   assert.equal(await file.write(['{"n":1}\n']), 1)
   // The disk is full for that process alone, in the midst of its second line.
@@ -101,14 +101,14 @@ test('a line that a full disk has cut off swallows no line of another process', 
   assert.equal(readFileSync(path, 'utf8'), '{"n":1}\n{"n":2}\n{"n"\n{"n":4}\n{"n":3}\n')
 })
 
-test('a line that was cut off before the start swallows no line, either', async t => {
+test('a line that was cut off before the start does not swallow the next line', async t => {
   const { path, file } = openFile(t)
   writeFileSync(path, '{"n":')
   assert.equal(await file.write(['{"n":1}\n', '{"n":2}\n']), 2)
   assert.equal(readFileSync(path, 'utf8'), '{"n":\n{"n":1}\n{"n":2}\n')
 })
 
-test('a file that is moved away or emptied behind a line that was cut off begins without an empty line', async t => {
+test('a file that is moved or emptied after a line was cut off starts without an empty line', async t => {
   const { path, file } = openFile(t)
   await file.write(['{"n":1}\n'])
   appendFileSync(path, '{"n":')
@@ -122,7 +122,7 @@ test('a file that is moved away or emptied behind a line that was cut off begins
   assert.equal(readFileSync(path, 'utf8'), '{"n":3}\n')
 })
 
-test('a file that Menshen may write to and not read gets every line', async t => {
+test('a file that Menshen can write but not read gets every line', async t => {
   const { path, file } = openFile(t)
   writeFileSync(path, '{"n":1}\n')
   chmodSync(path, 0o200)
@@ -131,7 +131,7 @@ test('a file that Menshen may write to and not read gets every line', async t =>
   assert.equal(readFileSync(path, 'utf8'), '{"n":1}\n{"n":2}\n')
 })
 
-test('a pipe that no one reads is an error', async t => {
+test('a write to a pipe without a reader is an error', async t => {
   const { path, file } = openFile(t)
   await run(requireProgram('mkfifo'), [path])
   await assert.rejects(file.write(['{"n":1}\n']), { code: 'ENXIO' })

@@ -50,7 +50,7 @@ function openAudit({ AUDIT_KEEP = 20_000, append }: Wishes = {}) {
 
 const reasonsIn = ({ events }: FoundPage) => events.map(({ fields }) => fields.reason ?? '-').join('')
 
-test('events are found by user, sub, code, request, session and time, and by all of them together', async () => {
+test('events are found by user, sub, code, request, session and time, and by several of them together', async () => {
   const { audit, clock, found } = openAudit()
   audit.onEvent('sign_in', { reason: 0, user: 'lisi', sub: 's1', session: 'one', requestId: 'r1' })
   audit.onEvent('refused', { reason: 1, user: 'lisi', sub: 's1', session: 'one', requestId: 'r2' })
@@ -71,7 +71,7 @@ test('events are found by user, sub, code, request, session and time, and by all
   assert.equal(await found({ user: 'nobody' }), '')
 })
 
-test('pages go back, and the last one has no next', async () => {
+test('pages go from newer to older events, and the last one has no next', async () => {
   const { audit, find } = openAudit()
   for (let n = 0; n < 10; n++) audit.onEvent('refused', { reason: n, user: n % 2 ? 'odd' : 'even' })
   await audit.close(PATIENCE_MS)
@@ -85,7 +85,7 @@ test('pages go back, and the last one has no next', async () => {
   assert.deepEqual(pages, ['97', '53', '1'])
 })
 
-test('a page looks at 10,000 events, and the next goes on where it stopped', async () => {
+test('a page searches 10,000 events, and the next page continues where it stopped', async () => {
   const { audit, find } = openAudit()
   audit.onEvent('refused', { reason: 'rare', user: 'rare' })
   for (let n = 0; n < 12_000; n++) {
@@ -100,7 +100,7 @@ test('a page looks at 10,000 events, and the next goes on where it stopped', asy
   assert.deepEqual([reasonsIn(second), second.next], ['rare', undefined])
 })
 
-test('only what is audited is kept, its plain fields alone, and long texts are cut', async () => {
+test('only audited events are kept, with plain fields only, and long texts are cut', async () => {
   const { audit, find } = openAudit()
   const fields = { user: '名'.repeat(2000), err: Object.assign(new TypeError('of the provider'), { code: 'EX' }) }
   audit.onEvent('session_refreshed', { user: 'lisi' })
@@ -117,7 +117,7 @@ test('only what is audited is kept, its plain fields alone, and long texts are c
   )
 })
 
-test('events whose secret is gone are counted', async () => {
+test('events that can no longer be decrypted are counted as unreadable', async () => {
   const { audit, find, loseKeys } = openAudit()
   audit.onEvent('refused', { user: 'lisi' })
   await audit.close(PATIENCE_MS)
@@ -125,7 +125,7 @@ test('events whose secret is gone are counted', async () => {
   assert.deepEqual(await find({ limit: 10 }), { events: [], unreadable: 1 })
 })
 
-test('what comes while a write is under way goes into the next', async () => {
+test('events that arrive during a write are written together with the next one', async () => {
   const sizes: number[] = []
   const held = Promise.withResolvers<void>()
   const append =
@@ -144,7 +144,7 @@ test('what comes while a write is under way goes into the next', async () => {
   assert.deepEqual(sizes, [1, 7])
 })
 
-test('what a store refused is written later, in order and once, and both is said', async () => {
+test('events that the store refused are written later, in order and once, and failure and recovery are reported', async () => {
   let failures = 3
   const append =
     (own: Trail): Trail['append'] =>
@@ -166,7 +166,7 @@ test('what a store refused is written later, in order and once, and both is said
   ])
 })
 
-test('while nothing can be written the first 10,000 wait, the others are counted, and the end says what is lost', async () => {
+test('while the store is unavailable, the first 10,000 events wait, others are counted, and a shutdown reports the loss', async () => {
   const append = () => async () => {
     throw new MenshenError('store_unavailable', 'The store is away.')
   }
@@ -176,7 +176,7 @@ test('while nothing can be written the first 10,000 wait, the others are counted
   assert.deepEqual(told.at(-1), ['audit_not_written', { to: 'store', count: 10_000, dropped: 7, reason: 'closing' }])
 })
 
-test('a flood of refusals takes no place from other events, in the trail and while nothing can be written', async () => {
+test('a flood of denied requests displaces no other events, neither in the trail nor while the store is unavailable', async () => {
   let isAway = true
   const append =
     (own: Trail): Trail['append'] =>
@@ -200,7 +200,7 @@ test('a flood of refusals takes no place from other events, in the trail and whi
   assert.equal((await find({ limit: 200 })).events.length, 100)
 })
 
-test('sign-ins that fail again and again are counted: ten of a network and reason in a minute, then how many more', async () => {
+test('ten failed sign-ins per minute, network and reason are kept, and the others as one event with their count', async () => {
   const { audit, clock, find } = openAudit()
   const fail = (address: string, reason: string, times: number) => {
     for (let n = 0; n < times; n++)
@@ -222,7 +222,7 @@ test('sign-ins that fail again and again are counted: ten of a network and reaso
   assert.equal(events.length - counted.length, 10 + 10 + 10 + 1 + 3)
 })
 
-test('a reload that changed nothing, as after each rotation of the log, does not stand in the trail', async () => {
+test('a reload that changed nothing is not kept in the audit trail', async () => {
   const { audit, find } = openAudit()
   for (const changed of ['nothing', 'rules', 'nothing']) audit.onEvent('config_reloaded', { changed, rules: 1 })
   await audit.close(PATIENCE_MS)
@@ -239,7 +239,7 @@ test('AUDIT_KEEP=0 keeps nothing', async () => {
   assert.equal(await found(), '')
 })
 
-test('what is older than a time is found behind many that are newer', async () => {
+test('a search with until finds events behind many newer ones', async () => {
   const { audit, clock, found, find } = openAudit()
   audit.onEvent('sign_in', { reason: 'a' })
   clock.now += 60_000

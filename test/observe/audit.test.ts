@@ -38,7 +38,7 @@ async function keepsAll(t: TestContext, env: Record<string, string>, readStore: 
   const ids = await playScene(first, provider, 'zhangsan')
   await until(async () => (await audit()).length === SCENE.length)
 
-  await t.test('events are in order, with the fields of the log, while it runs', async () => {
+  await t.test('the events of a running instance are in order and have the fields of the log', async () => {
     const events = await audit()
     assert.deepEqual(codes(events), SCENE)
     assert.deepEqual(
@@ -60,12 +60,12 @@ async function keepsAll(t: TestContext, env: Record<string, string>, readStore: 
     }
   })
 
-  await t.test('nobody can be recognised in the store', async () => {
+  await t.test('the store has no user name, address, event or reason in plain text', async () => {
     const kept = await readStore(folder)
     assert.doesNotMatch(kept, /zhangsan|access_denied|sign_in|127\.0\.0\.1/)
   })
 
-  await t.test('a hostile name is one event and one line, and moves no cursor', async () => {
+  await t.test('a hostile user name is stored as one event, and only the exact name finds it', async () => {
     await signedIn(first, provider, HOSTILE)
     await until(async () => (await audit()).length > SCENE.length)
     const found = await audit('--user', HOSTILE)
@@ -74,7 +74,7 @@ async function keepsAll(t: TestContext, env: Record<string, string>, readStore: 
     assert.deepEqual(await audit('--user', 'zhangs'), [])
   })
 
-  await t.test('kill -9 loses nothing that was written, an end as usual nothing at all', async () => {
+  await t.test('kill -9 loses no event that was written, and a normal shutdown loses no event', async () => {
     await first.killAll('SIGKILL')
     const second = await start()
     const before = [...SCENE, 'sign_in']
@@ -91,11 +91,11 @@ async function keepsAll(t: TestContext, env: Record<string, string>, readStore: 
 }
 
 suite('the audit trail', { concurrency: 2 }, () => {
-  test('SQLite keeps the audit trail:', async t => {
+  test('the audit trail is kept in SQLite', async t => {
     await keepsAll(t, {}, async folder => bytesOf(join(folder, 'data')))
   })
 
-  test('Redis keeps the audit trail:', async t => {
+  test('the audit trail is kept in Redis', async t => {
     const redis = await startRedis()
     t.after(() => redis.stop())
     await keepsAll(t, { STORE: `redis://${redis.host}` }, async () => {
@@ -105,7 +105,7 @@ suite('the audit trail', { concurrency: 2 }, () => {
     })
   })
 
-  test('a store that hangs holds no one up, and gets what it missed when it is back', async t => {
+  test('requests succeed while the store hangs, and it receives the missed events when it responds again', async t => {
     const redis = await startRedis()
     t.after(() => redis.stop())
     const STORE = `redis://${redis.host}`
@@ -129,7 +129,7 @@ suite('the audit trail', { concurrency: 2 }, () => {
     )
   })
 
-  test('two workers write to one trail, and say which of them', async t => {
+  test('two workers share one audit trail and AUDIT_KEEP, and each event names its worker', async t => {
     const { provider, folder, start } = await setUpInstances(t, { WORKERS: '2', AUDIT_KEEP: '30' })
     const instance = await start()
     const user = await signedIn(instance, provider, 'lisi')

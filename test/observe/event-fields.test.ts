@@ -211,7 +211,7 @@ async function callback({ provider }: Scene): Promise<string> {
 }
 
 for (const [n, [code, { env, happen, fields, hasSession }]] of CASES.entries())
-  test(`${code} says which request it was, whose, from where and why (${n + 1})`, async t => {
+  test(`${code} is logged with the request id, address and user agent of its request and its other fields (${n + 1})`, async t => {
     const scene = await setUp(t, { env: { TRUSTED_PROXIES: '127.0.0.1', ...env }, config: { rules } })
     const name = `request-of-${code}`
     await happen(scene, name)

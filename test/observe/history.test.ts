@@ -29,7 +29,7 @@ function seriesOf(now: () => number, pid: number) {
   return createHistory({ now, instance: { host: 'a', pid, version: '1', startedAt: now() } })
 }
 
-test('what happens is found in the slot of its minute, and in those of its quarter and its pair of hours', () => {
+test('an event is counted in the slot of its minute, of its quarter of an hour and of its two hours', () => {
   const { clock, now } = clockAt(START)
   const history = createSlotHistory(now)
   for (const minutes of [0, 0, 1, 20]) {
@@ -53,7 +53,7 @@ test('what happens is found in the slot of its minute, and in those of its quart
   assert.deepEqual(seen('week'), [[0, 4]])
 })
 
-test('what is older than its range is forgotten, and memory does not grow with time', () => {
+test('slots older than their range are dropped, and the number of slots stays bounded', () => {
   const { clock, now } = clockAt(START)
   const history = createSlotHistory(now)
   for (let minute = 0; minute < 30 * 24 * 60; minute += 7) {
@@ -65,7 +65,7 @@ test('what is older than its range is forgotten, and memory does not grow with t
   assert.equal(slotsOf('hour', [history.all()], now()).length, RANGES.hour.slots)
 })
 
-test('quantiles are those of what was seen, within a bucket', () => {
+test('quantiles are within one bucket of the recorded times', () => {
   const slot = emptySlot(START)
   assert.equal(quantile(slot, 'request', 0.5), undefined)
   for (let n = 0; n < 98; n++) addTime(slot, 'request', 1)
@@ -80,7 +80,7 @@ test('quantiles are those of what was seen, within a bucket', () => {
   )
 })
 
-test('a restart loses nothing, and what an ended process has left is not counted twice', async t => {
+test('a restart loses no counts, and those of an ended process are not counted twice', async t => {
   const { clock, now } = clockAt(START)
   const store = createMemoryStore({ now })
   t.after(() => store.close())
@@ -105,7 +105,7 @@ test('a restart loses nothing, and what an ended process has left is not counted
   )
 })
 
-test('several processes are plotted together, and are known to be alive', async t => {
+test('the plot has the sum of several processes', async t => {
   const { now } = clockAt(START)
   const store = createMemoryStore({ now })
   t.after(() => store.close())
@@ -138,7 +138,7 @@ test('a process that had no store for a few minutes is not counted twice once it
   assert.equal(sumOf(plotOf((await next.read('hour')).slots).signIns), 1)
 })
 
-test('a record is unpacked once, however often it is looked at', async t => {
+test('an unchanged record is unpacked only once', async t => {
   const { clock, now } = clockAt(START)
   const store = createMemoryStore({ now })
   t.after(() => store.close())
@@ -160,7 +160,7 @@ test('a record is unpacked once, however often it is looked at', async t => {
   assert.equal(after, before)
 })
 
-test('a damaged record harms no other', async t => {
+test('a damaged record does not affect other records', async t => {
   const { now } = clockAt(START)
   const store = createMemoryStore({ now })
   t.after(() => store.close())
@@ -183,7 +183,7 @@ test('a damaged record harms no other', async t => {
   assert.equal(sumOf(plotOf((await last.read('hour')).slots).signIns), 2)
 })
 
-test('a record that was sealed with another secret, or for another process, is not read and stays as it is', async t => {
+test('a record that was encrypted with another key or for another process is not read and stays in the store', async t => {
   const { now } = clockAt(START)
   const store = createMemoryStore({ now })
   t.after(() => store.close())
@@ -205,7 +205,7 @@ test('a record that was sealed with another secret, or for another process, is n
   assert.equal((await store.list({ label: 'instances', limit: 9 })).entries.length, 2)
 })
 
-test('only what is alarming is counted by its code, and a reason stays within its set', () => {
+test('only alarming events are counted by their code; sign-ins and requests have separate counters', () => {
   const { now } = clockAt(START)
   const series = seriesOf(now, 1)
   series.observer.onEvent?.('sign_in', {})

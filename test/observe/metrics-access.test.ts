@@ -31,7 +31,7 @@ const HOSTILE: readonly OutgoingHttpHeaders[] = [
   { 'x-real-ip': '127.0.0.1' },
 ]
 
-test('this machine may read them, and a request that came through a proxy may not', async t => {
+test('this machine can read the metrics, and requests that came through a proxy get 403', async t => {
   const scene = await setUp(t)
   for (const from of ['127.0.0.1', '127.8.9.10']) assert.equal((await ask(scene.url, { from })).status, 200)
   for (const headers of HOSTILE) {
@@ -40,7 +40,7 @@ test('this machine may read them, and a request that came through a proxy may no
   }
 })
 
-test('a refused request for the metrics is logged with its address and what to do', async t => {
+test('a refused request for the metrics is logged with its address, the reason and a remedy', async t => {
   const scene = await setUp(t, { env: { METRICS_FROM: '127.0.0.2' } })
   await ask(scene.url)
   await ask(scene.url, { from: '127.0.0.2', headers: { 'x-forwarded-for': '9.9.9.9' } })
@@ -57,7 +57,7 @@ test('a refused request for the metrics is logged with its address and what to d
   assert.match(String(refused[0]?.remedy), /METRICS_FROM/)
 })
 
-test('METRICS_FROM names who else may, and then this machine may not', async t => {
+test('with METRICS_FROM only the listed addresses can read the metrics, not this machine and not a signed-in developer', async t => {
   const scene = await setUp(t, { env: { METRICS_FROM: '127.0.0.2, 127.1.0.0/16' } })
   for (const from of ['127.0.0.2', '127.1.2.3']) assert.equal((await ask(scene.url, { from })).status, 200)
   for (const from of ['127.0.0.1', '127.2.0.1']) {
@@ -68,13 +68,13 @@ test('METRICS_FROM names who else may, and then this machine may not', async t =
   assert.equal((await user.get('/_menshen/metrics')).status, 403, 'no role opens it')
 })
 
-test('a trusted proxy may not, whatever METRICS_FROM says', async t => {
+test('a trusted proxy cannot read the metrics even if METRICS_FROM includes its address', async t => {
   const scene = await setUp(t, { env: { METRICS_FROM: '127.0.0.0/8', TRUSTED_PROXIES: '127.0.0.2' } })
   assert.equal((await ask(scene.url, { from: '127.0.0.2' })).status, 403)
   assert.equal((await ask(scene.url)).status, 200)
 })
 
-test('inside a network of trusted proxies no address may read them, and an agent on this machine may', async t => {
+test('no address in a network of trusted proxies can read the metrics, but an agent on this machine can', async t => {
   const scene = await setUp(t, { env: { METRICS_FROM: '127.0.0.1, 127.8.9.10', TRUSTED_PROXIES: '127.8.0.0/16' } })
   assert.equal((await ask(scene.url, { from: '127.8.9.10' })).status, 403)
   const refused = scene.lines.find(({ event }) => event === 'metrics_refused')
@@ -82,12 +82,12 @@ test('inside a network of trusted proxies no address may read them, and an agent
   assert.equal((await ask(scene.url)).status, 200)
 })
 
-test('none turns them off', async t => {
+test('METRICS_FROM=none turns the metrics off with 404', async t => {
   const scene = await setUp(t, { env: { METRICS_FROM: 'none' } })
   assert.equal((await ask(scene.url)).status, 404)
 })
 
-test('an address that a socket for both families shows as IPv6 is the same one', async t => {
+test('METRICS_FROM also matches an IPv4 address that a dual-stack socket reports as IPv6', async t => {
   const PORT = String(await freePort())
   const menshen = await startInstance({
     HOST: '::',

@@ -15,7 +15,7 @@ const VISITORS = 'menshen_requests_total{outcome="visitor"}'
 const SIGN_INS = 'menshen_sign_ins_total{result="ok"}'
 const BURST = 40
 
-test('two workers give the metrics of both', async t => {
+test('with two workers a scrape returns the metrics of both', async t => {
   const { provider, start } = await setUpInstances(t, { WORKERS: '2' })
   const menshen = await start()
   const { url } = menshen
@@ -41,7 +41,7 @@ test('two workers give the metrics of both', async t => {
     assert.equal((await scrape(url)).value(refused), before + BURST)
   })
 
-  await t.test('a worker that hangs is left out after a moment, and no sum goes down', async () => {
+  await t.test('a hanging worker is left out after a short wait, and no sum decreases', async () => {
     const [hanging = 0] = menshen.workers()
     process.kill(hanging, 'SIGSTOP')
     const scraped = await scrape(url)
@@ -52,7 +52,7 @@ test('two workers give the metrics of both', async t => {
     await until(async () => (await scrape(url)).value('menshen_workers') === 2)
   })
 
-  await t.test('a worker that died while it was asked is not waited for, and what it had told counts on', async () => {
+  await t.test('a scrape does not wait for a dead worker, and the counts that it had reported are kept', async () => {
     for (const worker of menshen.workers()) {
       process.kill(worker, 'SIGKILL')
       await until(() => !isAlive(worker))
@@ -68,7 +68,7 @@ test('two workers give the metrics of both', async t => {
   })
 })
 
-test('the end of the certificate in use is that of one worker, and follows a reload', async t => {
+test('the expiry of the certificate in use is not summed over workers and follows a reload', async t => {
   const folder = tempFolder(t)
   const ca = makeAuthority(folder)
   const first = makeCertificate(folder, 'first', ca)

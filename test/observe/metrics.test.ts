@@ -65,7 +65,7 @@ const PROMISED = [
   'process_start_time_seconds',
 ]
 
-test('every series is there from the start, and promtool finds nothing to complain about', async t => {
+test('every series exists from the start, and promtool has no complaints', async t => {
   const scene = await setUp(t)
   const scraped = await scrape(scene.url)
   for (const series of PROMISED) assert.ok(scraped.samples.has(series), series)
@@ -77,7 +77,7 @@ test('every series is there from the start, and promtool finds nothing to compla
   assert.deepEqual([String(stdout), String(stderr), status], ['', '', 0])
 })
 
-test('each request counts once', async t => {
+test('each request is counted once, by its outcome', async t => {
   const scene = await setUp(t, {
     config: { rules: [{ path: '/secret', roles: ['developer'] }] },
     answer(request, response) {
@@ -119,7 +119,7 @@ test('each request counts once', async t => {
   }
 })
 
-test('a request whose client has gone counts too, and as what it was', async t => {
+test('a request whose client has disconnected is counted with its outcome', async t => {
   const scene = await setUp(t, { answer: () => {} })
   const user = await scene.user()
   const before = (await scrape(scene.url)).value(outcome('admitted'))
@@ -130,7 +130,7 @@ test('a request whose client has gone counts too, and as what it was', async t =
   await until(async () => (await scrape(scene.url)).value(outcome('admitted')) === before + 1)
 })
 
-test('streams and sockets are open while they are, and no measure of how long requests take', async t => {
+test('streams and WebSockets are counted while they are open and are not in the request durations', async t => {
   const scene = await setUpSockets(t, {
     answer: (_request, response) =>
       response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n'),
@@ -157,7 +157,7 @@ test('streams and sockets are open while they are, and no measure of how long re
   )
 })
 
-test('requests that wait for the application are the queue', async t => {
+test('menshen_upstream_queue is the number of requests that wait for the application', async t => {
   const scene = await setUp(t, { env: { UPSTREAM_CONNECTIONS: '1' }, answer: () => {} })
   const user = await scene.user()
   const waiting = ['/1', '/2', '/3'].map(path =>
@@ -200,13 +200,13 @@ suite('sign-ins, sign-outs, refreshes, calls', () => {
     assert.equal(await added(scene, 'menshen_sign_outs_total{by="developer"}', act), 1)
   })
 
-  test('an unknown ticket is a miss', async t => {
+  test('an unknown ticket is counted as a miss of the session cache', async t => {
     const scene = await setUp(t)
     const act = () => scene.visitor().get('/', { headers: { cookie: `menshen_session=${'a'.repeat(43)}` } })
     assert.equal(await added(scene, 'menshen_session_cache_total{result="miss"}', act), 1)
   })
 
-  test('what the provider calls an error is never a label', async t => {
+  test('error codes from the provider, user names and paths never become labels', async t => {
     const scene = await setUp(t)
     const visitor = scene.visitor()
     const hostile = ['13800138000', '"} 1\nmenshen_forged_total 7', 'admin', 'constructor', '__proto__']
@@ -233,7 +233,7 @@ suite('sign-ins, sign-outs, refreshes, calls', () => {
     )
   })
 
-  test('refreshes are counted, and why they failed', async t => {
+  test('refreshes are counted by success and by reason of failure', async t => {
     const scene = await setUp(t)
     const [one, other] = [await scene.user(), await scene.user('lisi')]
     scene.passSeconds(7000)
@@ -246,7 +246,7 @@ suite('sign-ins, sign-outs, refreshes, calls', () => {
     assert.equal(sum('menshen_refreshes_total'), 2)
   })
 
-  test('a refresh that names another user is counted as one that failed', async t => {
+  test('a refresh that returns another user is counted as failed with subject_changed', async t => {
     const scene = await setUpOidc(t, { application: false })
     const user = await scene.user()
     scene.provider.idClaims = { sub: 'another' }
@@ -258,7 +258,7 @@ suite('sign-ins, sign-outs, refreshes, calls', () => {
     assert.equal(value('menshen_sessions_ended_total{reason="subject_changed"}'), 1)
   })
 
-  test('an attempt that could not leave for the provider is not a sign-in that came back', async t => {
+  test('an attempt that fails before the redirect to the provider is not counted as a sign-in', async t => {
     const scene = await setUpOidc(t, { application: false })
     scene.provider.isAway = true
     const { headers } = await scene.visitor().post('/login')
@@ -276,7 +276,7 @@ suite('sign-ins, sign-outs, refreshes, calls', () => {
 })
 
 suite('events', () => {
-  test('warnings and errors are counted, also those that the log leaves out as repeats', async t => {
+  test('warnings are counted, also those that the log leaves out as repeats', async t => {
     const scene = await setUp(t, { config: { rules: [{ path: '/secret', roles: ['developer'] }] } })
     const user = await scene.user()
     const act = async () => {
@@ -286,7 +286,7 @@ suite('events', () => {
     assert.equal(scene.lines.filter(({ event }) => event === 'refused').length, 10)
   })
 
-  test('every event of level warn or error has one series, with its own level, and no other event has any', async t => {
+  test('every event of level warn or error has one series with its level, and no other event has a series', async t => {
     const scene = await setUp(t)
     const { samples } = await scrape(scene.url)
     const series = [...samples.keys()].filter(name => name.startsWith('menshen_events_total'))
@@ -297,7 +297,7 @@ suite('events', () => {
   })
 })
 
-test('the build is known by the versions of Menshen and of Node', async t => {
+test('menshen_build_info has the versions of Menshen and Node', async t => {
   const scene = await setUp(t)
   const scraped = await scrape(scene.url)
   const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
@@ -305,7 +305,7 @@ test('the build is known by the versions of Menshen and of Node', async t => {
   assert.ok(!scraped.samples.has('menshen_certificate_expiry_timestamp_seconds'), 'there is no certificate')
 })
 
-test('the sessions that are alive', async t => {
+test('menshen_sessions is the number of live sessions', async t => {
   const scene = await setUp(t)
   const [, leaving] = [await scene.user(), await scene.user('lisi')]
   await leaving.post('/logout', {}, { headers: { origin: scene.baseUrl } })
@@ -316,14 +316,14 @@ for (const [name, countSessions] of [
   ['is away', () => Promise.reject(new Error('away'))],
   ['hangs', () => new Promise<number>(() => {})],
 ] as const)
-  test(`how many sessions a store holds that ${name} is not known, and all else is`, async () => {
+  test(`if the store ${name}, menshen_sessions is absent and other metrics are present`, async () => {
     const read = createMetricsReader({ metrics: createMetrics(), upstreams: { waiting: 3, streams: 0 }, countSessions })
     const { samples, value } = readMetrics(await gatherAlone(read)())
     assert.ok(!samples.has('menshen_sessions'))
     assert.equal(value('menshen_upstream_queue'), 3)
   })
 
-test('two gateways in one process count for themselves', async t => {
+test('two gateways in one process have separate counters', async t => {
   const [one, other] = [await setUp(t), await setUp(t)]
   await one.user()
   assert.equal((await scrape(one.url)).value('menshen_sign_ins_total{result="ok"}'), 1)
@@ -336,7 +336,7 @@ function upgrade({ url }: Pick<Scene, 'url'>, path: string): Promise<string> {
   return raw(url, request(`GET ${path} HTTP/1.1`, ...headers).replace('connection: close', 'connection: upgrade'))
 }
 
-test('a page of ours that is asked for by HEAD has the same head', async t => {
+test('a HEAD request for /_menshen/metrics returns the headers without a body', async t => {
   const scene = await setUp(t)
   const client = createClient(scene.url)
   const { status, headers, text } = await client.request({ method: 'HEAD', path: '/_menshen/metrics' })

@@ -41,7 +41,7 @@ test('every recorded outage is tested', () => {
 })
 
 for (const [outage, alerts] of Object.entries(FIRING))
-  test(`${outage}: alerts that fire are ${alerts.join(', ') || 'none'}, and no other`, t => {
+  test(`when ${outage}, exactly these alerts fire: ${alerts.join(', ') || 'none'}`, t => {
     const firing = (eval_time: string, expected: readonly string[], among = '.*') => ({
       expr: `count by (alertname) (ALERTS{alertstate="firing",alertname=~"${among}"})`,
       eval_time,
@@ -63,7 +63,7 @@ for (const [outage, alerts] of Object.entries(FIRING))
     assert.equal(status, 0, `${stdout}${stderr}`)
   })
 
-test('values are written compactly as promtool reads them', () => {
+test('values are written in the compact notation that promtool reads', () => {
   assert.equal(compactValues([0, 0, 0, 1, 3, 5, undefined, undefined, 2.5]), '0x2 1+2x2 _x2 2.5')
   assert.equal(compactValues([5, 3, 1, 1]), '5-2x2 1')
   assert.equal(compactValues([]), '')

@@ -19,7 +19,7 @@ function failedAt(at: number, times: number) {
 
 const UNREACHABLE = { reason: 'token_error', error: 'provider_unreachable' }
 
-test('a provider that fails is named, since when, how often, and for how many', () => {
+test('a failing provider is reported with the time of the first failure and the number of failures and people', () => {
   const events = [
     event(5, 'sign_in_failed', { ...UNREACHABLE, address: '10.0.0.1' }),
     event(1, 'sign_in_failed', { ...UNREACHABLE, address: '10.0.0.9' }),
@@ -36,7 +36,7 @@ test('a provider that fails is named, since when, how often, and for how many', 
   ])
 })
 
-test('one that works again is said to, behind everything else', () => {
+test('a provider that works again is reported as recovered, after all other problems', () => {
   const slots = [failedAt(0, 2), failedAt(60_000, 2)]
   const events = [event(1, 'sign_in_failed', UNREACHABLE), event(2, 'sign_in', {})]
   assert.deepEqual(currentProblems(events, slots), [
@@ -48,7 +48,7 @@ test('one that works again is said to, behind everything else', () => {
   ])
 })
 
-test('events that have not happened for ten minutes are over, and say when they began and ended', () => {
+test('an event that has not occurred for ten minutes is reported as over, with its first and last time', () => {
   const slots = [failedAt(0, 1), failedAt(60_000, 3), ...[2, 10, 11].map(minute => emptySlot(minute * 60_000))]
   assert.deepEqual(currentProblems([], slots), [
     { kind: 'event', code: 'upstream_failed', times: 4, since: 0, last: 60_000, isOver: true },
@@ -56,7 +56,7 @@ test('events that have not happened for ten minutes are over, and say when they 
   assert.partialDeepStrictEqual(currentProblems([], slots.slice(0, -1)), [{ isOver: false }])
 })
 
-test('what users do themselves is not a problem of a provider', () => {
+test('failures that users or made-up codes cause are not reported as problems of a provider', () => {
   const reasons = ['access_denied', 'missing_code', 'invalid_state', 'unknown_error', 'callback_error']
   assert.deepEqual(
     currentProblems(

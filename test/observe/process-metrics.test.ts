@@ -35,7 +35,7 @@ const EXPECTED = [
 ]
 const EXPECTED_ON_LINUX = ['process_virtual_memory_bytes', 'process_heap_bytes', 'process_open_fds', 'process_max_fds']
 
-test('a process reports its processor time, memory, event loop, garbage collection and version', async () => {
+test('a process reports its CPU time, memory, event loop, garbage collection and version', async () => {
   const read = createProcessMetrics()
   await read()
   let scraped = readMetrics('')
@@ -56,13 +56,13 @@ test('a process reports its processor time, memory, event loop, garbage collecti
   )
 })
 
-test('a value that is unknown yet is absent, and not a number that no clock has measured', async () => {
+test('a value that has not been measured yet is absent instead of an implausible number', async () => {
   const { nodejs_eventloop_lag_min_seconds: lag, process_cpu_seconds_total: cpu } = await createProcessMetrics()()
   assert.ok(lag === undefined || (lag[0] ?? 0) < 3600, String(lag))
   assert.equal(cpu?.length, 1)
 })
 
-test('the event loop is watched from the first read on', async t => {
+test('the first read starts one event loop monitor, and later reads reuse it', async t => {
   const created: string[] = []
   const hook = createHook({ init: (_id, type) => void created.push(type) }).enable()
   t.after(() => hook.disable())
@@ -76,7 +76,7 @@ test('the event loop is watched from the first read on', async t => {
 })
 
 suite('the metrics of several processes', () => {
-  test('are the sum, the mean, the smallest or the largest, as the row of the metric says', () => {
+  test('are the sum, mean, minimum or maximum, as the row of the metric defines', () => {
     const merged = mergeSnapshots([
       { menshen_session_cache_total: [3, 1], menshen_sessions: [7], nodejs_eventloop_lag_mean_seconds: [1] },
       { menshen_session_cache_total: [2, 0], menshen_sessions: [8], nodejs_eventloop_lag_mean_seconds: [3] },
@@ -88,14 +88,14 @@ suite('the metrics of several processes', () => {
     assert.deepEqual(started.process_start_time_seconds, [10])
   })
 
-  test('leave out a process that does not know a value', () => {
+  test('leave out a process that has no value', () => {
     const merged = mergeSnapshots([{ menshen_sessions: [] }, {}, { menshen_sessions: [4] }])
     assert.deepEqual(merged.menshen_sessions, [4])
     assert.deepEqual(merged.menshen_workers, [])
     assert.ok(!readMetrics(writeMetrics(merged)).samples.has('menshen_workers'))
   })
 
-  test('have the version of Node once', () => {
+  test('have the version of Node only once', () => {
     const one = { nodejs_version_info: [1] }
     assert.deepEqual(mergeSnapshots([one, one]).nodejs_version_info, [1])
     assert.equal(PROCESS_METRICS.nodejs_version_info.merge, 'max')

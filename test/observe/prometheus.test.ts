@@ -18,7 +18,7 @@ import { until } from '../kit/until.ts'
 const EXAMPLES = fileURLToPath(new URL('../../examples/', import.meta.url))
 const example = (path: string) => readFileSync(join(EXAMPLES, path), 'utf8')
 
-test('with the configuration of the example, Prometheus finds a sign-in and no alert', async t => {
+test('Prometheus with the example configuration sees a sign-in, and no alert fires', async t => {
   const scene = await setUp(t)
   const folder = tempFolder(t)
   // As it is, but for the port and for how long a test can wait.
@@ -57,7 +57,7 @@ test('with the configuration of the example, Prometheus finds a sign-in and no a
 })
 
 suite('the examples', () => {
-  test('each alert fires when it should, and only then', () => {
+  test('the example alerts pass promtool, each with a test in which it fires and one in which it does not', () => {
     for (const args of [
       ['check', 'config', 'prometheus.yml'],
       ['test', 'rules', 'alerts-test.yml'],
@@ -75,7 +75,7 @@ suite('the examples', () => {
     }
   })
 
-  test('every metric that the alerts and the dashboard ask for exists', async t => {
+  test('every metric in the alerts and the dashboard exists, and the dashboard shows every metric of Menshen', async t => {
     const scene = await setUp(t)
     const { samples } = await scrape(scene.url)
     // That of a certificate exists only where there is one.
@@ -96,7 +96,7 @@ suite('the examples', () => {
     )
   })
 
-  test('every expression of the dashboard is one that Prometheus understands', t => {
+  test('Prometheus accepts every expression of the dashboard', t => {
     const { panels } = JSON.parse(example('grafana/menshen.json')) as { panels: { targets?: { expr: string }[] }[] }
     const expressions = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr))
     const rules = expressions.map((expr, n) => ({

@@ -20,7 +20,7 @@ function fieldsOf({ lines }: Pick<Scene, 'lines'>, code: string): Facts[] {
   return lines.filter(({ event }) => event === code).map(({ fields }) => ({ ...fields }))
 }
 
-test('one user’s repeats of a shadow rule do not hide another’s first', async t => {
+test('repeats of a shadow rule by one user do not hide the first log line of another user', async t => {
   const rules = [{ path: '/trial', roles: ['developer' as const], shadow: true }]
   const scene = await setUp(t, { config: { rules } })
   const [one, other] = [await scene.user('zhangsan'), await scene.user('lisi')]
@@ -35,7 +35,7 @@ test('one user’s repeats of a shadow rule do not hide another’s first', asyn
   )
 })
 
-test('an application that fails for one user is reported for the next one too, with their address', async t => {
+test('an application that fails is reported for each user and address, also after many repeats', async t => {
   const env = { ...BEHIND_PROXY, UPSTREAM: `http://127.0.0.1:${await freePort()}` }
   const scene = await setUp(t, { env })
   const [one, other] = [await scene.user('zhangsan'), await scene.user('lisi')]
@@ -55,7 +55,7 @@ test('a failed sign-in is reported for each address', async t => {
   assert.deepEqual([addresses.length, addresses.at(-1)], [11, '10.0.0.2'])
 })
 
-test('what another site calls itself fills no log', async t => {
+test('a log line has at most 300 characters of the Origin header of another site', async t => {
   const scene = await setUp(t)
   const headers = { origin: `https://${'a'.repeat(9000)}.example` }
   assert.equal((await (await scene.user()).post('/_menshen/language', { language: 'en' }, { headers })).status, 403)
@@ -63,7 +63,7 @@ test('what another site calls itself fills no log', async t => {
   assert.equal(String(told?.origin).length, 300)
 })
 
-test('a client that exceeds a limit is reported once for each address', async t => {
+test('a client that exceeds the rate limit is reported once for each address', async t => {
   const scene = await setUp(t, { env: { ...BEHIND_PROXY, RATE_LIMIT_PER_MINUTE: '1' } })
   for (const address of ['10.0.0.1', '10.0.0.1', '10.0.0.2', '10.0.0.2'])
     await scene.visitor().post('/login', '', from(address))
@@ -74,14 +74,14 @@ test('a client that exceeds a limit is reported once for each address', async t 
   ])
 })
 
-test('behind a proxy, a question that is refused and a failed request name the client', async t => {
+test('a refused auth check behind a proxy is logged with the address of the client', async t => {
   const scene = await setUp(t, { env: BEHIND_PROXY })
   const headers = { 'x-forwarded-for': '10.0.0.9', 'x-original-uri': '/a/..%2fb' }
   assert.equal((await scene.visitor().get('/_menshen/check', { headers })).status, 400)
   assert.equal(fieldsOf(scene, 'check_refused')[0]?.address, '10.0.0.9')
 })
 
-test('a socket that cannot be opened says where it led and who wanted it', async t => {
+test('a WebSocket that cannot be opened is logged with its path, upstream, user and address', async t => {
   const env = { ...BEHIND_PROXY, UPSTREAM: `http://127.0.0.1:${await freePort()}` }
   const scene = await setUp(t, { env })
   const cookie = cookieOf(await scene.user())
@@ -98,7 +98,7 @@ test('a socket that cannot be opened says where it led and who wanted it', async
   wire.socket.destroy()
 })
 
-test('a client that is cut off is named by its own address', async t => {
+test('a client that is cut off behind a proxy is logged with its own address', async t => {
   const scene = await setUp(t, { env: { ...BEHIND_PROXY, CLIENT_TIMEOUT_MS: '150' } })
   const cookie = cookieOf(await scene.user())
   const wire = await openWire(scene.url)
@@ -109,7 +109,7 @@ test('a client that is cut off is named by its own address', async t => {
   assert.equal(fieldsOf(scene, 'client_cut_off')[0]?.address, '10.0.0.4')
 })
 
-test('refreshes, kept and failed, say whose session it is', async t => {
+test('a refresh is logged with the user and the short session key', async t => {
   const scene = await setUp(t, { env: { REFRESH_FAILURE: 'keep' } })
   const user = await scene.user('lisi')
   scene.passSeconds(7200 - 200)
@@ -119,7 +119,7 @@ test('refreshes, kept and failed, say whose session it is', async t => {
   assert.match(String(refreshed?.session), /^[\w-]{10}$/)
 })
 
-test('a session that a developer ends is reported as its user’s, by the developer', async t => {
+test('a session that a developer ends is logged with its user and the developer', async t => {
   const scene = await setUp(t)
   const developer = await scene.user('admin')
   for (const username of ['zhangsan', 'lisi']) await scene.user(username)

@@ -16,7 +16,7 @@ function idsOf({ lines }: Pick<Scene, 'lines'>, code: string): unknown[] {
   return lines.filter(({ event }) => event === code).map(({ fields }) => (fields as { requestId?: unknown }).requestId)
 }
 
-test('every answer has an id of its own, ours and the application’s', async t => {
+test('every response of Menshen and of the application has a unique request id', async t => {
   const scene = await setUp(t)
   const user = await scene.user()
   const answers = [
@@ -34,7 +34,7 @@ test('every answer has an id of its own, ours and the application’s', async t 
   assert.equal(new Set(answers.map(idOf)).size, answers.length)
 })
 
-test('the application gets the id of the answer, and its own in the answer counts', async t => {
+test('the application receives the request id, and an x-request-id in its response takes precedence', async t => {
   const scene = await setUp(t, {
     answer(request, response) {
       if (request.url === '/own') response.setHeader('x-request-id', 'of-the-application')
@@ -50,7 +50,7 @@ test('the application gets the id of the answer, and its own in the answer count
   assert.match(own.text, MADE)
 })
 
-test('a trusted proxy may name the request, in letters, digits, _ and -, 8 to 128 of them', async t => {
+test('a trusted proxy can set the request id to 8 to 128 letters, digits, _ and -', async t => {
   const scene = await setUp(t, BEHIND_PROXY)
   const visitor = scene.visitor()
   for (const good of ['abcd-123', 'A_'.repeat(64)]) assert.equal(idOf(await visitor.get('/', named(good))), good)
@@ -58,12 +58,12 @@ test('a trusted proxy may name the request, in letters, digits, _ and -, 8 to 12
     assert.match(idOf(await visitor.get('/', named(bad))), /^(?!short)[2-9a-km-np-z]{12}$/)
 })
 
-test('no one else may', async t => {
+test('a client that is not a trusted proxy cannot set the request id', async t => {
   const scene = await setUp(t)
   assert.match(idOf(await scene.visitor().get('/', named('abcd-1234'))), MADE)
 })
 
-test('an error page shows it as 请求编号, a script gets it as requestId', async t => {
+test('an error page shows the request id as 请求编号, and a script gets it as requestId', async t => {
   const scene = await setUp(t)
   const page = await scene.visitor().get('/_menshen/nothing')
   assert.ok(page.text.includes(`请求编号：<code>${idOf(page)}</code>`))
@@ -75,7 +75,7 @@ test('an error page shows it as 请求编号, a script gets it as requestId', as
   assert.equal(JSON.parse(visitor.text).requestId, idOf(visitor))
 })
 
-test('the login page shows the id of the sign-in that failed, which is the one in the log', async t => {
+test('the login page shows the request id of the failed sign-in, which is also in the log', async t => {
   const scene = await setUp(t)
   const visitor = scene.visitor()
   const failed = await visitor.get('/callback?error=access_denied')
@@ -84,14 +84,14 @@ test('the login page shows the id of the sign-in that failed, which is the one i
   assert.deepEqual(idsOf(scene, 'sign_in_failed'), [idOf(failed)])
 })
 
-test('a page that no failure led to has its own', async t => {
+test('a login page with another error than the failed sign-in shows its own request id', async t => {
   const scene = await setUp(t)
   await scene.visitor().get('/callback?error=access_denied')
   const page = await scene.visitor().get('/login?error=server_error')
   assert.ok(page.text.includes(`请求编号：<code>${idOf(page)}</code>`))
 })
 
-test('what happens deep inside has the id of the request that it happened for', async t => {
+test('a refreshed session is logged with the id of the request that caused the refresh', async t => {
   const scene = await setUp(t, { env: { REFRESH_LEAD_SECONDS: '300' } })
   const user = await scene.user()
   scene.passSeconds(7000)
@@ -99,7 +99,7 @@ test('what happens deep inside has the id of the request that it happened for', 
   assert.deepEqual(idsOf(scene, 'session_refreshed'), [idOf(answer)])
 })
 
-test('a refused socket and an opened one have one too', async t => {
+test('refused and opened WebSockets have a request id too', async t => {
   const scene = await setUpSockets(t)
   const words = [
     'connection: upgrade',

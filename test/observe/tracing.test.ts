@@ -48,7 +48,7 @@ function childOf(parent: ReadableSpan, name: string): ReadableSpan {
   return child ?? assert.fail(`no ${name} below ${parent.name}: ${below(parent).map(span => span.name)}`)
 }
 
-test('of a key that was pasted into a path, a trace has the first ten characters', async t => {
+test('spans have only the first ten characters of a key that was pasted into a path', async t => {
   const scene = await setUp(t)
   const user = await scene.user()
   const key = newKey()
@@ -58,7 +58,7 @@ test('of a key that was pasted into a path, a trace has the first ten characters
   for (const { attributes } of exporter.getFinishedSpans()) assert.ok(!JSON.stringify(attributes).includes(key))
 })
 
-test('request → session → refresh → provider, and the application below the request, is told of its own span', async t => {
+test('spans are nested as request, session, refresh and provider, and the application receives its own span in traceparent', async t => {
   const scene = await setUp(t)
   const user = await scene.user()
   scene.passSeconds(7000)
@@ -112,7 +112,7 @@ test('request → session → refresh → provider, and the application below th
   assert.deepEqual({ status, id, outcome }, { status: 200, id: headers['x-request-id'], outcome: 'admitted' })
 })
 
-test('a sign-in has the calls to the provider and the store below it, and nothing secret anywhere', async t => {
+test('the span of a sign-in has the calls to provider and store below it, and no span contains a secret', async t => {
   const scene = await setUp(t)
   const user = await scene.user('zhangsan')
   const request = await requestSpan('/callback')
@@ -128,7 +128,7 @@ test('a sign-in has the calls to the provider and the store below it, and nothin
     assert.ok(!everything.includes(secret), secret)
 })
 
-test('a provider that fails, and an application that is away, are errors of their spans', async t => {
+test('a failing provider and an unreachable application are errors of their spans', async t => {
   const scene = await setUp(t, { env: { UPSTREAM: `http://127.0.0.1:${await freePort()}` } })
   const user = await scene.user()
   exporter.reset()
@@ -159,7 +159,7 @@ test('a provider that fails, and an application that is away, are errors of thei
   )
 })
 
-test('there is a span for each call that is made, and none for one that is not', async t => {
+test('each call to the provider has a span, and a call that is not made has none', async t => {
   const port = await freePort()
   const op = await startStrictOidcServer(t)
   op.bend.discovery = ({ userinfo_endpoint: _, end_session_endpoint: __, revocation_endpoint: ___, ...right }) => right
@@ -181,7 +181,7 @@ test('there is a span for each call that is made, and none for one that is not',
   )
 })
 
-test('a provider that cannot be reached is an error of the call, and no status', async t => {
+test('an unreachable provider is an error of the span of its call, without a status code', async t => {
   const scene = await setUp(t)
   const user = await scene.user()
   scene.passSeconds(7000)
@@ -194,7 +194,7 @@ test('a provider that cannot be reached is an error of the call, and no status',
   assert.equal(attributes['http.response.status_code'], undefined)
 })
 
-test('a traceparent that is none begins a new trace, and never reaches the application', async t => {
+test('an invalid traceparent starts a new trace and does not reach the application', async t => {
   const scene = await setUp(t)
   const user = await scene.user()
   for (const traceparent of [
@@ -210,7 +210,7 @@ test('a traceparent that is none begins a new trace, and never reaches the appli
   }
 })
 
-test('a refusal is an event on its request, and a socket has its spans too', async t => {
+test('a denied request has a refused event on its span, and a WebSocket has spans too', async t => {
   const rules = [{ path: '/secret', roles: ['developer' as const] }]
   const scene = await setUpSockets(t, { config: { rules } })
   const user = await scene.user()
@@ -230,7 +230,7 @@ test('a refusal is an event on its request, and a socket has its spans too', asy
   assert.match(String(scene.upstream.last().headers.traceparent), new RegExp(String(upstream?.spanContext().spanId)))
 })
 
-test('a token that is shown to the provider has the call as a span below its request', async t => {
+test('the introspection of a bearer token is a span below its request', async t => {
   const rules = [{ path: '/api', roles: ['*' as const], bearer: true }]
   const { provider, bring } = await setUpOidc(t, { config: { rules } })
   provider.introspect = () => ({ active: true, client_id: provider.clientId, sub: 'u-7' })

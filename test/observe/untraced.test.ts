@@ -18,7 +18,7 @@ import { until } from '../kit/until.ts'
 
 const OPTIONS = { baseUrl: 'http://localhost:3000', store: 'memory:', signInPaths: DEFAULT_SIGN_IN_PATHS }
 
-test('traceparent and tracestate reach the application as the browser sent them', async t => {
+test('without tracing, traceparent and tracestate reach the application as the browser sent them', async t => {
   const scene = await setUp(t)
   const user = await scene.user()
   const sent = { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', tracestate: 'a=b,c=d' }
@@ -27,12 +27,12 @@ test('traceparent and tracestate reach the application as the browser sent them'
   assert.deepEqual({ traceparent, tracestate }, sent)
 })
 
-test('without an SDK there is no tracing, and no request begins a span', async () => {
+test('without an OpenTelemetry SDK there is no tracing, and no request starts a span', async () => {
   assert.equal(await openTracing(OPTIONS), undefined)
   assert.equal(createObservation([], () => 'default', undefined).begun, undefined)
 })
 
-test('without an SDK the package is not looked for; with one, a package that is missing or broken is an error', async t => {
+test('without an SDK the OpenTelemetry package is not loaded; with one, a package that fails to load is an error', async t => {
   const failing = () => Promise.reject(new Error('it was looked for'))
   assert.equal(await openTracing(OPTIONS, failing), undefined)
   trace.setGlobalTracerProvider(new NodeTracerProvider())
@@ -40,7 +40,7 @@ test('without an SDK the package is not looked for; with one, a package that is 
   await assert.rejects(openTracing(OPTIONS, failing), { message: 'it was looked for' })
 })
 
-test('the snippet of docs/monitoring.md switches it on', async t => {
+test('the snippet of docs/monitoring.md turns tracing on', async t => {
   const snippet = snippetsIn('docs/monitoring.md', readPage('docs/monitoring.md')).find(
     ({ language }) => language === 'js',
   )

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import test from 'node:test'
 import { apiPage } from '../../scripts/api.ts'
 
-test('test/package/api.md is what `npm run docs` makes of the types, and nothing in it is `any`', () => {
+test('test/package/api.md is the page that `npm run docs` writes from the types, and it contains no `any`', () => {
   const page = apiPage()
   const lines = readFileSync(new URL('api.md', import.meta.url), 'utf8').split('\n')
   const different = page.split('\n').findIndex((line, n) => line !== lines[n])

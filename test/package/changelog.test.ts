@@ -6,7 +6,7 @@ import { withVersion } from '../../scripts/changelog.ts'
 
 const CHANGELOG = readFileSync(new URL('../../CHANGELOG.md', import.meta.url), 'utf8')
 
-test('what is unreleased becomes the version’s, and a new heading is above it', () => {
+test('a release moves the unreleased changes below its version and a new Unreleased heading, and is refused without changes', () => {
   const before = '# Changelog\n\n## Unreleased\n\n### Sign-in\n- News.\n\n## 0.1.0\n- Old.\n'
   const after = '# Changelog\n\n## Unreleased\n\n## 0.2.0 (2026-03-01)\n\n### Sign-in\n- News.\n\n## 0.1.0\n- Old.\n'
   assert.equal(withVersion(before, '0.2.0', '2026-03-01'), after)
@@ -14,7 +14,7 @@ test('what is unreleased becomes the version’s, and a new heading is above it'
   assert.throws(() => withVersion('# Changelog\n', '0.2.0', '2026-03-01'), /expected one heading/)
 })
 
-test('the changelog has a heading for what is unreleased, above all versions, and one for this version', () => {
+test('the changelog starts with the heading Unreleased, followed by the heading of this version', () => {
   const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
   const headings = [...CHANGELOG.matchAll(/^## (\S+)/gm)].map(([, name]) => name)
   assert.deepEqual(headings.slice(0, 2), ['Unreleased', version])

@@ -73,7 +73,7 @@ function setTraps(): string {
 after(() => rmSync(folder, { recursive: true, force: true }))
 
 suite('the package', () => {
-  test('the package is small, and holds nothing that no one needs', () => {
+  test('the package is smaller than 630 KB and contains only needed files, without paths of the build machine', () => {
     assert.ok(tarball.length < MOST_BYTES, `${tarball.length} bytes`)
     const files = readdirSync(packageFolder(), { recursive: true, encoding: 'utf8' })
     const wanted =
@@ -90,7 +90,7 @@ suite('the package', () => {
     assert.deepEqual(places, [], 'no place of the machine that packed it')
   })
 
-  test('the package is one that publint finds nothing wrong with', async () => {
+  test('the package passes publint without a message', async () => {
     const { messages, pkg } = await publint({ pack: { tarball: tarball.slice().buffer }, strict: true })
     assert.deepEqual(
       messages.map(message => formatMessage(message, pkg, { color: false })),
@@ -98,7 +98,7 @@ suite('the package', () => {
     )
   })
 
-  test('the package has types that are right however it is resolved', async () => {
+  test('the package has correct types for every supported module resolution', async () => {
     const found = await checkPackage(createPackageFromTarballData(tarball))
     assert.ok(found.types)
     // Every Node that we run on can require a module; the resolution of Node 10 has left TypeScript.
@@ -109,7 +109,7 @@ suite('the package', () => {
     assert.deepEqual(problems, [])
   })
 
-  test('the package installs into an empty folder without a warning of ours', () => {
+  test('the package installs into an empty folder without warnings and without its peer dependencies', () => {
     const ofNpm = /Unknown (user|env) config/
     const warnings = installed.stderr.split('\n').filter(line => line && !ofNpm.test(line))
     assert.deepEqual(warnings, [])
@@ -117,19 +117,19 @@ suite('the package', () => {
       assert.ok(!readdirSync(join(application, 'node_modules')).includes(peer))
   })
 
-  test('the package compiles nothing while it is installed, and no package that it installs has an install script or a binary', () => {
+  test('installing the package compiles nothing, and no installed package has an install script or a native binary', () => {
     assert.deepEqual(nativeParts(join(application, 'node_modules')), [])
     assert.ok(!existsSync(join(folder, 'compiled')), 'a compiler was called')
   })
 
-  test('the package names no address of a repository before there is one', () => {
+  test('the package names no repository, and its README has no link relative to the root of a host', () => {
     const { repository, homepage, bugs } = JSON.parse(read('package.json'))
     assert.deepEqual([repository, homepage, bugs], [undefined, undefined, undefined])
     // Those that begin at the root of a host would not be found there.
     assert.doesNotMatch(read('README.md'), /\]\(\/|src="\//)
   })
 
-  test('the package says in one sentence that it needs Node, where an Edge runtime imports it', async () => {
+  test('the package reports in one sentence that it needs Node if an Edge runtime or a worker imports it', async () => {
     for (const [condition, name] of [
       ['edge-light', 'menshen/next'],
       ['edge-light', 'menshen'],
@@ -148,7 +148,7 @@ suite('the package', () => {
       for (const name of names.split(',')) assert.match(edge, new RegExp(`refuse as ${name.trim()}\\b`))
   })
 
-  test('the package reads a configuration in TypeScript that imports it, in a CommonJS application too', async t => {
+  test('the package reads a TypeScript configuration that imports it, in a CommonJS application', async t => {
     const own = tempFolder(t)
     symlinkSync(join(application, 'node_modules'), join(own, 'node_modules'))
     writeFileSync(join(own, 'package.json'), '{"type":"commonjs"}')
@@ -167,7 +167,7 @@ suite('the package', () => {
     assert.match(stdout, /^GET \/internal as common: refused, by the rule/)
   })
 
-  test('the package starts by npx menshen, and shows the login page', async t => {
+  test('the package starts with npx menshen and serves the login page', async t => {
     const [port, providerPort] = [await freePort(), await freePort()]
     const env = {
       PATH,
@@ -199,7 +199,7 @@ suite('the package', () => {
     await closed
   })
 
-  test('the package is imported and required alike, and what needs a framework says which', async () => {
+  test('every entry point of the package gives the same module by import and require, or names its missing framework', async () => {
     const script = `
       const results = {}
       const note = (name, error) => { results[name] = error ? (error.message.match(/'([^']+)' imported from/)?.[1] ?? error.message) : 'ok' }
@@ -223,7 +223,7 @@ suite('the package', () => {
     assert.equal(results['require menshen'], 'ok')
   })
 
-  test('the package has types that pass in a strict application, as a module, with a bundler and in CommonJS', async () => {
+  test('the types of the package pass in a strict application, as a module, with a bundler and in CommonJS', async () => {
     const place = join(application, 'types')
     linkTypes()
     const consumer = readFileSync(new URL('consumer.ts', import.meta.url))

@@ -19,7 +19,7 @@ const sheets = readdirSync(FOLDER)
 const tokens = tokensOf(read('menshen.css'))
 
 for (const scheme of SCHEMES)
-  test(`text and controls can be seen on every surface (${scheme})`, () => {
+  test(`text and controls have enough contrast on every surface (${scheme})`, () => {
     const found: string[] = []
     const expect = (front: string, back: string, least: number) => {
       const ratio = contrast(token(scheme, front), token(scheme, back))
@@ -43,7 +43,7 @@ for (const scheme of SCHEMES)
     assert.deepEqual(found, [])
   })
 
-test('accent, danger, warning, success and link are different colours, and the accent does not look like danger', () => {
+test('accent, danger, warning and success have distinct hues, and the link colour is not the accent colour', () => {
   for (const scheme of SCHEMES) {
     const hues = ['accent', 'danger', 'warning', 'success'].map(name => hue(token(scheme, name)))
     for (const [n, one] of hues.entries())
@@ -52,14 +52,14 @@ test('accent, danger, warning, success and link are different colours, and the a
   }
 })
 
-test('ACCENT_COLOR changes the accent and the links, and no colour with a meaning', () => {
+test('ACCENT_COLOR changes only the colours of the accent and the links', () => {
   const { assets } = createLook({ ACCENT_COLOR: '#0a7d4f', LOGO_FILE: undefined }, {})
   const css = String(assets.get('accent.css')?.body)
   const names = new Set(Array.from(css.matchAll(/(--[\w-]+):/g), ([, name]) => name))
   assert.deepEqual([...names].sort(), ['--accent', '--accent-strong', '--link', '--on-accent'])
 })
 
-test('what means danger, warning or success never has the colour of the accent', () => {
+test('styles for danger, warning and success never use the colours of the accent or the links', () => {
   for (const { name, text } of sheets)
     for (const { selector, body } of rulesIn(text))
       if (/\.(?:bad|warn|warning|good|success|failure|danger)\b/.test(selector))
@@ -67,7 +67,7 @@ test('what means danger, warning or success never has the colour of the accent',
 })
 
 for (const scheme of SCHEMES)
-  test(`each line of the overview's plots can be seen on its card (${scheme})`, () => {
+  test(`each line in the plots of the overview has enough contrast with its card (${scheme})`, () => {
     const [list = ''] = /(?<=COLOURS = \[)[^\]]+/.exec(read('overview.js')) ?? []
     const colours = Array.from(list.matchAll(/#[0-9a-f]{6}/g), ([colour]) => colour)
     assert.ok(colours.length >= 4)
@@ -86,7 +86,7 @@ test('every field has a border that can be seen', () => {
   assert.ok(fields > 0)
 })
 
-test('every colour that a style sheet or a script names is defined', () => {
+test('every colour that a style sheet uses is defined, and every dark colour has a light one', () => {
   const common = new Set(Array.from(read('menshen.css').matchAll(/(--[\w-]+)\s*:/g), ([, found]) => found))
   for (const { name, text } of sheets) {
     const own = new Set(Array.from(text.matchAll(/(--[\w-]+)\s*:/g), ([, found]) => found))
@@ -96,21 +96,21 @@ test('every colour that a style sheet or a script names is defined', () => {
   for (const name of tokens.dark.keys()) assert.ok(tokens.light.has(name), name)
 })
 
-test('colours are written in the table of colours alone', () => {
+test('colour values are written only in the colour table of menshen.css', () => {
   for (const { name, text } of sheets) {
     const rules = name === 'menshen.css' ? text.replaceAll(/:root \{[^}]*\}/g, '') : text
     assert.doesNotMatch(rules, /#[\da-f]{3,8}\b(?![^;{]*\{)/i, name)
   }
 })
 
-test('the dialogs of session.js have the colours of the pages', () => {
+test('the dialogs of session.js use the colours of the pages', () => {
   const pairs = [...read('session.js').matchAll(/--([\w-]+): light-dark\((#\w+), (#\w+)\)/g)]
   assert.ok(pairs.length >= 6)
   for (const [, name = '', light, dark] of pairs)
     assert.deepEqual([light, dark], [token('light', name), token('dark', name)], name)
 })
 
-test('every ACCENT_COLOR can be seen on every surface', () => {
+test('every ACCENT_COLOR has enough contrast on every surface', () => {
   for (let n = 0; n < 4096; n += 13) {
     const color = `#${n.toString(16).padStart(3, '0').replaceAll(/./g, '$&$&')}`
     for (const scheme of SCHEMES) {

@@ -57,18 +57,18 @@ const names = await loadDeviceNames()
 const languages = createLanguages({ PAGE_LANGUAGE: 'zh-CN', APP_NAME: 'Portal' }, {})
 const [zh, en] = [languages.get('zh-CN') ?? assert.fail(), languages.get('en') ?? assert.fail()]
 
-test('a device is called by its browser and its system, in the language of the page', () => {
+test('a device is named after its browser and operating system, in the language of the page', () => {
   for (const [userAgent, inChinese, inEnglish = inChinese] of DEVICES) {
     assert.equal(names(zh, userAgent), inChinese, userAgent)
     assert.equal(names(en, userAgent), inEnglish, userAgent)
   }
 })
 
-test('what no browser says of itself is an unknown device, and nothing of it is shown', () => {
+test('a user agent that is not a known browser is shown as an unknown device, without any of its text', () => {
   for (const userAgent of UNKNOWN) assert.equal(names(zh, userAgent), '未知设备', `${userAgent}`)
 })
 
-test('a device is a phone, a tablet or a computer, as far as its browser says', () => {
+test('the user agent determines whether a device is a phone, a tablet, a computer or unknown', () => {
   const rows: [userAgent: string | undefined, kind: string][] = [
     [WINDOWS, 'computer'],
     ['Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15', 'computer'],

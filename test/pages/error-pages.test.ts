@@ -13,7 +13,7 @@ const RULES = [
 
 const textOf = (html = '') => html.replaceAll(/<[^>]+>/g, '').trim()
 
-test('every error page has one sentence that says what to do, its code, its reference and a button to copy them', async t => {
+test('every error page has one sentence about the next step, its code, its reference and a button to copy them', async t => {
   for (const [PAGE_LANGUAGE, code, reference, copy] of [
     ['zh-CN', '错误代码：', '请求编号：', '复制详细信息'],
     ['en', 'Code: ', 'Reference: ', 'Copy details'],
@@ -53,7 +53,7 @@ test('every error page has one sentence that says what to do, its code, its refe
   }
 })
 
-test('a refusal says of which kind the permission is, offers the contact first, and names no role, group or user', async t => {
+test('a 403 page names the kind of permission but no group or user, and offers the support contact first', async t => {
   const scene = await setUp(t, {
     env: { SUPPORT_CONTACT: 'it@example.com' },
     config: { rules: [{ path: '/secret', groups: ['board-of-directors'], users: ['ceo-only'] }] },
@@ -71,7 +71,7 @@ test('a refusal says of which kind the permission is, offers the contact first, 
   assert.equal(text.split('mailto:').length, 2)
 })
 
-test('a page for which the sign-in is too old says how old it may be', async t => {
+test('the page for a sign-in that is too old states the maximum age', async t => {
   for (const [PAGE_LANGUAGE, words] of [
     ['zh-CN', '此页面要求 10 分钟内的身份验证'],
     ['en', 'This page requires a sign-in no older than 10 minutes'],
@@ -91,7 +91,7 @@ test('a page for which the sign-in is too old says how old it may be', async t =
   }
 })
 
-test('502 and 503 of a page that was asked for by GET count down to another try, and other pages do not', async t => {
+test('a 502 page for a GET request counts down to a retry; a 502 page for a POST request and a 404 page do not', async t => {
   const scene = await setUp(t, { answer: (_, response) => response.destroy() })
   const user = await scene.user()
   const seconds = ({ text }: Response) => /class="retry small" data-seconds="(\d+)"/.exec(text)?.[1]

@@ -32,7 +32,7 @@ function buttonsOf(text: string) {
   )
 }
 
-test('each button says with what it signs in, and those of presets have a mark', async t => {
+test('each sign-in button names its provider, and the button of a service preset has a mark', async t => {
   const gateway = await openProviders(t)
   const { text } = await gateway.visitor().get('/login')
   assert.deepEqual(buttonsOf(text), [
@@ -45,7 +45,7 @@ test('each button says with what it signs in, and those of presets have a mark',
   assert.deepEqual(words, ['Continue with 企业账号', 'Continue with Partners', 'Continue with GitHub'])
 })
 
-test('a preset is named in the language of the page, and a name of the operator in every language', async t => {
+test('a preset is named in the language of the page, and a name that the operator set is the same in every language', async t => {
   const client = { clientId: 'x', clientSecret: 'y' }
   const providers = {
     feishu: { preset: 'feishu', ...client },
@@ -66,14 +66,14 @@ test('a preset is named in the language of the page, and a name of the operator 
   ])
 })
 
-test('every name of a preset is written in Latin letters, and one in Chinese is beside it', () => {
+test('the name of a preset has no Chinese characters, and its nameZh, if set, has some', () => {
   for (const [preset, { name = '', nameZh }] of Object.entries(PRESETS)) {
     assert.doesNotMatch(name, /\p{Script=Han}/u, preset)
     if (nameZh !== undefined) assert.match(nameZh, /\p{Script=Han}/u, preset)
   }
 })
 
-test('the provider that signed this browser in last comes first and says so; its form keeps its id', async t => {
+test('the provider that was used last is first and marked 上次使用, and its form keeps its id', async t => {
   const gateway = await openProviders(t)
   const visitor = gateway.visitor()
   const started = await visitor.post('/login', { provider: 'partners' }, { headers: { origin: gateway.url } })
@@ -94,7 +94,7 @@ test('the provider that signed this browser in last comes first and says so; its
   )
 })
 
-test('a cookie with anything but the key of a configured provider is ignored, and never shown', async t => {
+test('a provider cookie with anything but the key of a configured provider is ignored and never shown', async t => {
   const gateway = await openProviders(t)
   for (const value of [
     'nobody',
@@ -121,7 +121,7 @@ test('a cookie with anything but the key of a configured provider is ignored, an
   }
 })
 
-test('with a single provider nothing is remembered', async t => {
+test('with a single provider no provider cookie is set or used', async t => {
   const scene = await setUp(t)
   const user = await scene.user()
   assert.equal(user.cookies.get(COOKIE), undefined)
@@ -132,7 +132,7 @@ test('with a single provider nothing is remembered', async t => {
   )
 })
 
-test('the page has one heading and one sentence, and repeats neither', async t => {
+test('the login page has one heading and one lead sentence, which an error notice replaces', async t => {
   const scene = await setUp(t)
   const leads = (text: string) => [...text.matchAll(/<p class="lead">(.*?)<\/p>/gs)].map(([, lead = '']) => lead)
   const plain = (await scene.visitor().get('/login')).text
@@ -149,7 +149,7 @@ test('the page has one heading and one sentence, and repeats neither', async t =
   assert.match((await named.visitor().get('/login')).text, /<h1>采购平台<\/h1>/)
 })
 
-test('every preset of a service has a mark of lines on a square, and generic presets have none', () => {
+test('every service preset has a drawn mark with enough contrast to white, and generic presets have none', () => {
   const generic = ['idaas', 'oidc', 'oauth2']
   assert.deepEqual(
     Object.keys(PROVIDER_MARKS).sort(),

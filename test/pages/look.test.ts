@@ -28,7 +28,7 @@ function logoFile(t: TestContext, content: string | Buffer): string {
 
 const isRefused = (LOGO_FILE: string) => assert.throws(() => readSettings({ LOGO_FILE }), /LOGO_FILE.*256 KB/)
 
-test('the mark is on every page and in the tab, the colour in a style of its own, the words under the button', async t => {
+test('the login page has the configured logo, icon, colour, note and links, and other pages have the logo', async t => {
   const env = { LOGO_FILE: logoFile(t, DRAWING), ACCENT_COLOR: '#1F5FBF', APP_NAME: '采购平台' }
   const menshen = await openGateway(t, env, { config: { loginPage: LOGIN_PAGE } })
   const visitor = menshen.visitor()
@@ -47,14 +47,14 @@ test('the mark is on every page and in the tab, the colour in a style of its own
   assert.match((await visitor.get('/_menshen/nothing', { headers: { accept: 'text/html' } })).text, /logo\.svg/)
 })
 
-test('in English the words under the button are English', async t => {
+test('the English login page has the English note and links', async t => {
   const menshen = await openGateway(t, { PAGE_LANGUAGE: 'en' }, { config: { loginPage: LOGIN_PAGE } })
   const { text } = await menshen.visitor().get('/login')
   assert.match(text, /For staff only\./)
   assert.match(text, />隐私政策<\/a><a href="\/help">Help<\/a>/)
 })
 
-test('a mark that acts, is not an image, or is too large is refused in one sentence', t => {
+test('a logo that has active content, is not an image, or is too large is refused', t => {
   const acting = (inner: string, attributes = '') =>
     `<svg xmlns="http://www.w3.org/2000/svg"${attributes}>${inner}</svg>`
   const hostile = [
@@ -83,14 +83,14 @@ test('a mark that acts, is not an image, or is too large is refused in one sente
   isRefused(logoFile(t, Buffer.from(`\ufeff${acting('<script/>')}`, 'utf16le')))
 })
 
-test('a folder, a pipe or nothing at all is not a mark, and no one waits for it', t => {
+test('a LOGO_FILE that is a folder, a pipe or missing is refused without waiting', t => {
   const folder = tempFolder(t)
   const pipe = join(folder, 'pipe')
   execFileSync('mkfifo', [pipe])
   for (const path of [folder, pipe, join(folder, 'nothing')]) isRefused(path)
 })
 
-test('the size of an image is that of what is read, also where the system reports another one', {
+test('the size limit of an icon applies to the bytes that are read, even if the system reports another size', {
   skip: process.platform === 'linux' ? false : 'Only Linux shows the arguments of a process as a file.',
 }, async t => {
   const shown = async (bytes: number) => {
@@ -106,7 +106,7 @@ test('the size of an image is that of what is read, also where the system report
   assert.equal(await shown(65 * 1024), undefined)
 })
 
-test('drawings and photographs are marks', t => {
+test('SVG and PNG files are accepted as a logo', t => {
   const png = Buffer.from(
     'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
     'base64',
@@ -116,7 +116,7 @@ test('drawings and photographs are marks', t => {
   for (const content of [png, DRAWING, gradient]) readSettings({ LOGO_FILE: logoFile(t, content) })
 })
 
-test('links lead to pages, and never run anything', async t => {
+test('a link of the login page that is neither a path nor a web address is refused', async t => {
   const hrefs = [
     'javascript:alert(1)',
     ' javascript:alert(1)',
@@ -132,7 +132,7 @@ test('links lead to pages, and never run anything', async t => {
     )
 })
 
-test('every colour can be read, by day and by night', () => {
+test('every accent colour has enough contrast in light and dark mode', () => {
   const backs = { light: ['#ffffff', '#faf8f5'], dark: ['#1f2227', '#16181c'] } as const
   for (let n = 0; n < 4096; n += 7) {
     const color = `#${n.toString(16).padStart(3, '0').replaceAll(/./g, '$&$&')}`
@@ -147,7 +147,7 @@ test('every colour can be read, by day and by night', () => {
   }
 })
 
-test('what is not a colour is refused, and one that could not be seen by day is darker there', async t => {
+test('an invalid ACCENT_COLOR is refused, and one that is too bright for light mode is darkened there', async t => {
   for (const ACCENT_COLOR of ['red', '#12', '#1234567', 'rgb(1,2,3)', '#1f5fbf;}body{display:none'])
     assert.throws(() => readSettings({ ACCENT_COLOR }), /ACCENT_COLOR.*#rrggbb/)
   const menshen = await openGateway(t, { ACCENT_COLOR: '#ff0' })

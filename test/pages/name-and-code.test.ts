@@ -18,7 +18,7 @@ const CONFIG = {
 /** As it is read. */
 const textOf = (html: string) => html.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ')
 
-test('a role, a user or a rule that has no other name than its code is shown once on every page', async t => {
+test('a role, user or rule whose name is the same as its code is shown once on every page', async t => {
   const scene = await setUp(t, { env: { PAGE_LANGUAGE: 'en' }, config: CONFIG })
   const user = await scene.user('zhangsan', { ou_name: 'finance', nickname: 'zhangsan' })
   const developer = await scene.user('admin', { nickname: '' })

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { displayName, shortPath } from '../../src/pages/shown-text.ts'
 
-test('a nickname of which nothing can be seen gives way to the username', () => {
+test('an invisible nickname is replaced by the username', () => {
   const unseen = [
     '',
     ' ',
@@ -21,7 +21,7 @@ test('a nickname of which nothing can be seen gives way to the username', () => 
     assert.equal(displayName({ nickname, username: 'ann' }), 'ann', JSON.stringify(nickname))
 })
 
-test('a nickname is shown without what controls the text around it', () => {
+test('a nickname is shown without control characters, direction overrides and surrounding spaces', () => {
   const rows: [nickname: string, shown: string][] = [
     ['张三', '张三'],
     [' 张三\n', '张三'],
@@ -33,7 +33,7 @@ test('a nickname is shown without what controls the text around it', () => {
   for (const [nickname, shown] of rows) assert.equal(displayName({ nickname, username: 'ann' }), shown)
 })
 
-test('a path is shown with its names in letters, without its query, and never longer than a line', () => {
+test('a path is shown with decoded letters, without its query, and with at most 60 characters', () => {
   const rows: [address: string, shown: string][] = [
     ['/reports', '/reports'],
     ['/reports/2026?token=secret#x', '/reports/2026'],

@@ -47,7 +47,7 @@ test('every error page links to SUPPORT_CONTACT, in both languages, and no other
     }
 })
 
-test('without SUPPORT_CONTACT no page speaks of it', async t => {
+test('without SUPPORT_CONTACT an error page has no support link', async t => {
   const { client } = await setUp(t)
   assert.doesNotMatch((await client.get('/login?error=x', { headers: PAGE })).text, /需要帮助/)
 })

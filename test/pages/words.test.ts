@@ -270,12 +270,12 @@ function codesAloneIn(block: string): string[] {
 }
 
 suite('the sentences', () => {
-  test('the sentences are the same ones with the same values in both languages', () => {
+  test('both languages have the same sentences with the same values', () => {
     assert.deepEqual(checkMessages('en', en, zhCN, { whole: true }), [])
     assert.deepEqual(Object.keys(en).sort(), Object.keys(zhCN).sort())
   })
 
-  test('the sentences do not compile with one missing, one too many, or a value left out', () => {
+  test('a missing sentence, a surplus one or a missing value does not compile', () => {
     // @ts-expect-error: one is missing
     const missing: Sentences<{ one: ''; two: '' }> = { one: '' }
     // @ts-expect-error: one is too many
@@ -291,7 +291,7 @@ suite('the sentences', () => {
     assert.equal(t('login.button', { name: '{name}' }), 'Continue with {name}')
   })
 
-  test('the sentences are in the tables of the languages and nowhere else in the code', () => {
+  test('Chinese sentences are only in the language tables and not elsewhere in the code', () => {
     const tables = /^src\/text\/(help-)?zh-CN\.ts$/
     /** Providers are called what they are called, and the development provider has a voice of its own. */
     const others = /^src\/(provider\/presets|dev-provider)\//
@@ -311,7 +311,7 @@ suite('the sentences', () => {
 })
 
 suite('every page', () => {
-  test('every page in English says its language and has no Chinese sentence', () => {
+  test('every English page declares its language and has no Chinese sentence', () => {
     const words = wordsIn('en')
     for (const html of allPages(words)) {
       assert.match(html, /<html lang="en">/)
@@ -322,7 +322,7 @@ suite('every page', () => {
     }
   })
 
-  test('every page in Chinese says a code in words where there are words for it', () => {
+  test('every Chinese page shows a code together with its words if there are any', () => {
     const alone = allPages(wordsIn('zh-CN')).flatMap(html =>
       blocksIn(html).flatMap(block => codesAloneIn(block).map(code => `${code}: ${block}`)),
     )
@@ -332,7 +332,7 @@ suite('every page', () => {
     assert.deepEqual(found('<td>失败：换取令牌失败（<code>token_error</code>）</td><td>zhang_san</td>'), [])
   })
 
-  test('every page has every value of its sentences in every language', () => {
+  test('every page declares its language and has a value for every placeholder, in both languages', () => {
     for (const lang of ['zh-CN', 'en'])
       for (const html of allPages(wordsIn(lang))) {
         assert.match(html, new RegExp(`<html lang="${lang}">`))
@@ -341,7 +341,7 @@ suite('every page', () => {
       }
   })
 
-  test('every page shows sentences that an operator wrote as text, never as markup', () => {
+  test('every page escapes the sentences that an operator configured', () => {
     const sentence = '<script>alert(1)</script> & {name}'
     const config = { words: { 'login.button': sentence, 'login.signed_in': sentence } }
     for (const html of allPages(wordsIn('zh-CN', config))) assert.doesNotMatch(html, /alert\(1\)<\/script>/)
@@ -349,13 +349,13 @@ suite('every page', () => {
     assert.match(html, /&lt;script&gt;alert\(1\)&lt;\/script&gt; &amp; <strong>ann<\/strong>/)
   })
 
-  test('every page has dates as the language writes them', () => {
+  test('dates have the usual format of the language', () => {
     const at = Date.parse('2026-03-01T12:34:00')
     assert.match(wordsIn('zh-CN').date(at), /^2026年3月1日 12:34$/)
     assert.match(wordsIn('en').date(at), /^Mar 1, 2026, 12:34\sPM$/)
   })
 
-  test('every page is headed by the name of the application, in its language unless the operator gave one', () => {
+  test('the default name of the application is in the language of the page, and a configured one stays as it is', () => {
     const unset = SETTINGS.APP_NAME.default
     assert.equal(wordsIn('zh-CN', {}, unset).appName, unset)
     assert.doesNotMatch(wordsIn('en', {}, unset).appName, HAN)

@@ -64,8 +64,8 @@ function many(count: number): NonNullable<Config['hosts']> {
   )
 }
 
-suite('which applications', () => {
-  test('upstreams come before hosts, in the order of the configuration, each with what its entry says', async t => {
+suite('applications in the portal', () => {
+  test('upstreams are listed before hosts, in the order of the configuration, with title, description and start of each', async t => {
     const icon = join(tempFolder(t), 'wiki.svg')
     writeFileSync(icon, DRAWING)
     const { signedIn } = await openPortal(t, {
@@ -101,7 +101,7 @@ suite('which applications', () => {
     assert.match(text, /<span class="description">What we know<\/span>/)
   })
 
-  test('the application of / is none, nor are the upstreams of a host, nor what the configuration hides', async t => {
+  test('the application at /, the upstreams of a host and applications with portal: false are not listed', async t => {
     const { signedIn } = await openPortal(t, {
       upstreams: {
         '/': { url: APP, title: 'Root' },
@@ -117,7 +117,7 @@ suite('which applications', () => {
     assert.deepEqual(titles, ['/shown', 'wiki.test'])
   })
 
-  test('each host decides by its own rules about its start, for the role, the groups and the name of the user', async t => {
+  test('an application is listed if the rules of its host admit the role or the name of the user to its start', async t => {
     const { signedIn } = await openPortal(t, {
       roles: [
         { role: 'developer', username: ['admin'] },
@@ -156,7 +156,7 @@ suite('which applications', () => {
     assert.deepEqual(await titles('admin'), ['/staff', 'start.test', 'developers.test', 'finance.test'])
   })
 
-  test('an application that a user may not open is nowhere in the responses: no title, address or icon', async t => {
+  test('an application that a user cannot open is not in the responses: no title, description, address or icon', async t => {
     const icon = join(tempFolder(t), 'icon.svg')
     writeFileSync(icon, DRAWING)
     const { signedIn } = await openPortal(t, {
@@ -182,7 +182,7 @@ suite('which applications', () => {
     }
   })
 
-  test('visitors get 401 as JSON whatever they accept, and learn of no host', async t => {
+  test('visitors get 401 as JSON for every Accept header, without the name of a host', async t => {
     const { url, now, signedIn } = await openPortal(t, { hosts: { 'vault.test': { upstream: APP } } })
     const visitor = createBrowser(url, now)
     for (const headers of [
@@ -208,7 +208,7 @@ suite('which applications', () => {
     assert.deepEqual([status, headers.allow], [405, 'GET, HEAD'])
   })
 
-  test('five hundred hosts are listed in their order, those of other users left out', async t => {
+  test('five hundred hosts are listed in their order, without those of other users', async t => {
     const hosts = Object.fromEntries(
       Array.from({ length: 500 }, (_, n) => [
         `app${n}.test`,
@@ -230,7 +230,7 @@ suite('which applications', () => {
 })
 
 suite('conditions', () => {
-  test('a condition that is not met shows the application with its code, and the page says why', async t => {
+  test('an application with an unmet condition is listed with its code, and the page shows the reason', async t => {
     const rule = { path: '/', roles: ['*' as const] }
     const { signedIn } = await openPortal(
       t,
@@ -265,7 +265,7 @@ suite('conditions', () => {
     assert.equal(shown[2]?.length, 2)
   })
 
-  test('the time decides at each request', async t => {
+  test('permitted hours are checked at each request', async t => {
     const hours = { from: '09:00', to: '17:00', zone: 'UTC' }
     const hosts = { 'hours.test': { upstream: APP, rules: [{ path: '/', roles: ['*' as const], hours }] } }
     const { signedIn, passSeconds } = await openPortal(t, { hosts })
@@ -275,7 +275,7 @@ suite('conditions', () => {
     assert.equal((await listed(browser))[0]?.unavailable, undefined)
   })
 
-  test('an application that wants another sign-in is shown like others, until that sign-in has failed', async t => {
+  test('an application that requires a step-up is listed as available until the step-up has failed', async t => {
     const hosts = { 'wiki.test': { upstream: APP, rules: [{ path: '/', roles: ['*' as const], acr: ['gold'] }] } }
     const { provider, url, now } = await setUpOidc(t, {
       env: { BASE_URL: PORTAL },
@@ -298,7 +298,7 @@ suite('conditions', () => {
     assert.deepEqual(shownIn(text), [['wiki.test', `${WIKI}/`, '需要进一步验证身份']])
   })
 
-  test('a look at the portal is not a request to the applications: shadow rules and refusals report nothing', async t => {
+  test('opening the portal logs no refusal, neither by a shadow rule nor by an ordinary one', async t => {
     const { signedIn, lines } = await openPortal(t, {
       hosts: {
         'shadow.test': { upstream: APP, rules: [{ path: '/', users: ['lisi'], shadow: true }] },
@@ -318,7 +318,7 @@ suite('conditions', () => {
     )
   })
 
-  test('asking for the applications is not activity', async t => {
+  test('a request for the list of applications does not extend the idle time of a session', async t => {
     const { signedIn, passSeconds } = await openPortal(
       t,
       { hosts: { 'wiki.test': { upstream: APP } } },
@@ -334,8 +334,8 @@ suite('conditions', () => {
   })
 })
 
-suite('the page', () => {
-  test('/ is the portal where BASE_URL has no application, and the home page stays without any application', async t => {
+suite('the portal page', () => {
+  test('/ is the portal if BASE_URL has no application, and the home page if there are no applications', async t => {
     const hosts = { 'wiki.test': { upstream: APP, title: 'The wiki' } }
     const at = async (path: string, config: Config, env = {}) => {
       const { signedIn } = await openPortal(t, config, env)
@@ -356,7 +356,7 @@ suite('the page', () => {
     }
   })
 
-  test('the portal is for every signed-in user, whatever the rules say of /', async t => {
+  test('every signed-in user can open the portal, even if the rules deny /', async t => {
     const { signedIn } = await openPortal(t, {
       rules: [{ path: '/', users: ['lisi'] }],
       hosts: { 'wiki.test': { upstream: APP } },
@@ -366,7 +366,7 @@ suite('the page', () => {
     assert.equal((await browser.get(`${PORTAL}/_menshen/portal`)).status, 200)
   })
 
-  test('it leads to the account page, and developers to the console', async t => {
+  test('the portal links to the account page, and for developers also to the console', async t => {
     const { signedIn } = await openPortal(t, { hosts: { 'wiki.test': { upstream: APP } } })
     const linksOf = async (username: string) => {
       const { text } = await (await signedIn(username)).get(`${PORTAL}/`)
@@ -376,7 +376,7 @@ suite('the page', () => {
     assert.deepEqual(await linksOf('admin'), ['/_menshen/account', '/_menshen/console'])
   })
 
-  test('the account page leads to the portal, where there are applications', async t => {
+  test('the account page links to the portal if there are applications', async t => {
     const hosts = { 'wiki.test': { upstream: APP } }
     for (const config of [{ hosts }, {}]) {
       const { signedIn } = await openPortal(t, config)
@@ -385,7 +385,7 @@ suite('the page', () => {
     }
   })
 
-  test('a user without any application reads a sentence and whom to ask', async t => {
+  test('a user without applications sees a message and the support contact, and a developer which setting to use', async t => {
     const { signedIn } = await openPortal(
       t,
       { hosts: { 'wiki.test': { upstream: APP, rules: [{ path: '/', users: ['lisi'] }] } } },
@@ -400,7 +400,7 @@ suite('the page', () => {
     assert.match((await (await signedIn('admin')).get(`${PORTAL}/`)).text, /<code>upstreams<\/code>/)
   })
 
-  test('a portal without applications leads to / where the rules admit the user, unless / is the portal itself', async t => {
+  test('a portal without applications links to / if the rules admit the user, unless / is the portal itself', async t => {
     const rules = [{ path: '/', users: ['zhangsan'] }]
     const leadsHome = async (config: Config, username = 'zhangsan') => {
       const { signedIn } = await openPortal(t, config)
@@ -416,7 +416,7 @@ suite('the page', () => {
     assert.ok(!(await leadsHome({ hosts })))
   })
 
-  test('the filter appears from nine shown applications on', async t => {
+  test('the filter appears if at least nine applications are shown', async t => {
     const { signedIn } = await openPortal(t, {
       hosts: { ...many(8), 'ninth.test': { upstream: APP, rules: [{ path: '/', users: ['lisi'] }] } },
     })
@@ -427,7 +427,7 @@ suite('the page', () => {
     assert.equal(shownIn(await page('lisi')).length, 8, 'the ninth does not match')
   })
 
-  test('without scripts the filter finds words in any case and any width, in titles, descriptions and addresses', async t => {
+  test('without scripts the filter finds words in titles, descriptions and addresses, ignoring case and width', async t => {
     const { signedIn } = await openPortal(
       t,
       { hosts: { ...many(9), 'wiki.test': { upstream: APP, title: '知识库 Wiki', description: 'Notes & <Plans>' } } },
@@ -448,7 +448,7 @@ suite('the page', () => {
     assert.equal(shownIn(await find('x'.repeat(5000))).length, 0)
   })
 
-  test('at a host the page is that of BASE_URL, and the list is not there', async t => {
+  test('at a host the portal redirects to that of BASE_URL, and the list of applications is 404', async t => {
     const scene = await setUpHosts(t)
     const browser = await scene.signedIn()
     await browser.open(`${WIKI}/`)
@@ -457,7 +457,7 @@ suite('the page', () => {
     assert.equal((await browser.get(WIKI + APPLICATIONS)).status, 404)
   })
 
-  test('in the library the portal is there, and / belongs to the application', async t => {
+  test('in the library the portal is available, and / is left to the application', async t => {
     const { menshen, signedIn } = await openPortal(t, { hosts: { 'wiki.test': { upstream: APP, title: 'The wiki' } } })
     const browser = await signedIn()
     const cookie = [...browser.cookies(PORTAL)].map(([name, value]) => `${name}=${value}`).join('; ')
@@ -467,7 +467,7 @@ suite('the page', () => {
     assert.equal(await get('/'), undefined)
   })
 
-  test('titles and descriptions are text, whatever they look like', async t => {
+  test('titles and descriptions are escaped', async t => {
     const title = `"><script>alert(1)</script>&'`
     const { signedIn } = await openPortal(t, { hosts: { 'wiki.test': { upstream: APP, title, description: title } } })
     const { text } = await (await signedIn()).get(`${PORTAL}/`)
@@ -477,7 +477,7 @@ suite('the page', () => {
 })
 
 suite('icons', () => {
-  test('an icon is an image of our own origin that does nothing, and stays in the browser', async t => {
+  test('icons are served with a restrictive Content-Security-Policy and cached by the browser', async t => {
     const folder = tempFolder(t)
     writeFileSync(join(folder, 'drawing'), DRAWING)
     writeFileSync(join(folder, 'pixels'), PNG)
@@ -508,7 +508,7 @@ suite('icons', () => {
     )
   })
 
-  test('the address of an icon cannot be guessed from the icon: it depends on our secret', async t => {
+  test('the address of an icon depends on SECRET, and made-up addresses get 404', async t => {
     const icon = join(tempFolder(t), 'icon.svg')
     writeFileSync(icon, DRAWING)
     const hosts = { 'wiki.test': { upstream: APP, icon } }
@@ -532,7 +532,7 @@ suite('icons', () => {
       assert.equal((await client.get(path, { headers: { host: new URL(PORTAL).host } })).status, 404, path)
   })
 
-  test('an icon that acts, is another kind of file, or is too large is refused with one sentence', async t => {
+  test('an icon that has active content, is another kind of file, is too large or missing is refused', async t => {
     const folder = tempFolder(t)
     const files: [name: string, content: string | Buffer][] = [
       ['acts', DRAWING.replace('<path', '<script>alert(1)</script><path')],
@@ -561,7 +561,7 @@ suite('icons', () => {
       }
   })
 
-  test('a changed icon is noticed like every other file of the configuration', async t => {
+  test('a snapshot of the configuration notices a changed icon and refuses one that is not an image', async t => {
     const folder = tempFolder(t)
     const icon = join(folder, 'icon')
     const file = join(folder, 'menshen.config.mjs')
@@ -582,7 +582,7 @@ suite('icons', () => {
     await assert.rejects(take(), /hosts\.wiki\.test\.icon: .* cannot be used; expected the path of a PNG/)
   })
 
-  test('the letter of a tile stands out from every colour', () => {
+  test('the letter of a tile has enough contrast with every tile colour', () => {
     const channel = (value: number) => (value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4)
     for (const color of TILE_COLORS) {
       const [r = 0, g = 0, b = 0] = [1, 3, 5].map(at => channel(Number.parseInt(color.slice(at, at + 2), 16) / 255))
@@ -602,7 +602,7 @@ suite('the configuration', () => {
     }
   }
 
-  test('a start is a path of the application; one of another application or of another site is refused', () => {
+  test('start is a path of the application, and one of another application or another site is refused', () => {
     const withStart = (start: unknown) => problemsOf({ hosts: { 'wiki.test': { upstream: APP, start } } })
     for (const start of ['/', '/home', '/a/b?x=1#y', '/#/dashboard', '/报表', '/%E6%8A%A5', '/.well-known/x'])
       assert.equal(withStart(start), '', start)
@@ -629,7 +629,7 @@ suite('the configuration', () => {
     assert.match(below('/wikis'), /expected a path at or below \/wiki/)
   })
 
-  test('a misspelt key is refused with the nearest name, and texts have a length', () => {
+  test('a misspelt key is refused with a suggestion, and titles and descriptions have a maximum length', () => {
     const host = (keys: object) => problemsOf({ hosts: { 'wiki.test': { upstream: APP, ...keys } } })
     assert.match(host({ titel: 'x' }), /there is no "titel"; did you mean title\?/)
     assert.match(host({ title: '' }), /hosts\.wiki\.test\.title: expected text/)
@@ -639,7 +639,7 @@ suite('the configuration', () => {
     assert.match(problemsOf({ upstreams: { '/x': { url: APP, ikon: 'x' } } }), /did you mean icon\?/)
   })
 
-  test('another title leaves the connections of an application as they are', async () => {
+  test('a changed title leaves the connections of an application open', async () => {
     const settings = readSettings({ STORE: 'memory:' })
     const before = openUpstreams(settings, { upstreams: { '/wiki': { url: APP, title: 'Wiki' } } })
     const titled = { url: APP, title: 'The wiki', description: 'x', start: '/wiki/x', portal: false }

@@ -54,7 +54,7 @@ async function proof(key: KeyObject, config: ProviderConfig, known: Partial<Meta
   return { header: decodeProtectedHeader(assertion), aud: payload.aud }
 }
 
-test('it names the issuer, the token endpoint, or both, as the provider wants it', async t => {
+test('the audience of a client assertion is the issuer, the token endpoint or both, depending on the setting and the preset', async t => {
   const clientKeyFile = fileWith(t, pem(rsa))
   assert.equal((await proof(rsa, { clientKeyFile })).aud, ISSUER)
   const wanted = (clientAssertionAudience: 'issuer' | 'token_endpoint' | 'both') =>
@@ -80,7 +80,7 @@ test('it names the issuer, the token endpoint, or both, as the provider wants it
   assert.equal(payload.aud, TOKEN_URL)
 })
 
-test('the algorithm follows the key, what the provider takes, and the operator', async t => {
+test('the algorithm of a client assertion depends on the key, the provider’s supported algorithms and the operator’s setting', async t => {
   const algorithm = async (key: KeyObject, config: ProviderConfig = {}, taken?: string[]) => {
     const known = taken ? { assertionAlgorithms: taken } : {}
     return (await proof(key, { clientKeyFile: fileWith(t, pem(key)), ...config }, known)).header.alg
@@ -97,7 +97,7 @@ test('the algorithm follows the key, what the provider takes, and the operator',
   assert.equal(await algorithm(p256, entra), 'ES256')
 })
 
-test('kid comes from the key or a setting, and a certificate adds its thumbprint', async t => {
+test('the kid of a client assertion comes from the key file or a setting, and a certificate adds its thumbprint', async t => {
   const jwk = fileWith(t, JSON.stringify({ ...p256.export({ format: 'jwk' }), kid: 'from-jwk', alg: 'ES256' }))
   assert.equal((await proof(p256, { clientKeyFile: jwk })).header.kid, 'from-jwk')
   assert.equal((await proof(p256, { clientKeyFile: jwk, clientKeyId: 'mine' })).header.kid, 'mine')
@@ -117,7 +117,7 @@ test('kid comes from the key or a setting, and a certificate adds its thumbprint
 
 const pkcs1 = (key: KeyObject) => key.export({ type: 'pkcs1', format: 'pem' }).toString()
 
-test('a key that cannot be used is refused before anyone signs in, and a preset’s usual way gives way to a key', t => {
+test('an unusable client key is refused before any sign-in, and a usable one replaces the preset’s client authentication', t => {
   const { certFile } = makeAuthority(tempFolder(t))
   const refused = (config: ProviderConfig, says: RegExp) =>
     assert.throws(() => planNamedProvider('p', { preset: 'oidc', issuer: ISSUER, clientId: 'a', ...config }), says)
@@ -134,7 +134,7 @@ test('a key that cannot be used is refused before anyone signs in, and a preset�
   assert.deepEqual([entra.clientAuth, entra.missing], ['private_key_jwt', []])
 })
 
-test('the environment says the same', t => {
+test('client assertion settings can be given as environment variables', t => {
   const { certFile, keyFile } = makeAuthority(tempFolder(t))
   const settings = readSettings({
     PROVIDER: 'oidc',

@@ -20,14 +20,14 @@ const pathsOf = (sent: readonly { call: string }[]) => sent.map(({ call }) => ca
 const signIn = async (provider: Provider) =>
   provider.fetchUser(await provider.redeem({ code: CODE, state: STATE, verifier: VERIFIER, nonce: NONCE }), CODE)
 
-test('wecom: the token of the company is asked for once, by however many sign-ins', async t => {
+test('wecom: parallel and later sign-ins share one request for the company token', async t => {
   const { provider, sent } = await startScripted(t, 'wecom', sheetOf('wecom'))
   await Promise.all([signIn(provider), signIn(provider), signIn(provider)])
   await signIn(provider)
   assert.equal(pathsOf(sent()).filter(path => path === 'gettoken').length, 1)
 })
 
-test('wecom: a token that was withdrawn is replaced, and the code is still good', async t => {
+test('wecom: a revoked company token is replaced, and the sign-in succeeds with the same code', async t => {
   const { provider, sent, next } = await startScripted(t, 'wecom', sheetOf('wecom'))
   await signIn(provider)
   sent()
@@ -36,14 +36,14 @@ test('wecom: a token that was withdrawn is replaced, and the code is still good'
   assert.deepEqual(pathsOf(sent()), ['getuserinfo', 'gettoken', 'getuserinfo', 'get'])
 })
 
-test('wecom: a secret that is refused is asked about again at the next sign-in', async t => {
+test('wecom: after a rejected secret, the next sign-in requests the company token again', async t => {
   const { provider, next } = await startScripted(t, 'wecom', sheetOf('wecom'))
   next({ body: { errcode: 40001, errmsg: 'invalid credential' } })
   await assert.rejects(signIn(provider), { code: 'provider_answer' })
   assert.equal((await signIn(provider)).userInfo.sub, 'lisi')
 })
 
-test('bamboocloud: without a uid the user is the only account, and no one if there are several or none', async t => {
+test('bamboocloud: without a uid the only account becomes the user, and several or no accounts fail the sign-in', async t => {
   const sheet = sheetOf('bamboocloud')
   const withoutUid = { body: { access_token: 'at-1', expires_in: 7200 } }
   const replies = { ...sheet.replies, 'POST bam.example.edu.cn/idp/oauth2/getToken': withoutUid }
@@ -57,7 +57,7 @@ test('bamboocloud: without a uid the user is the only account, and no one if the
   for (const list of [['a', 'b'], [], undefined, 'a']) await assert.rejects(as(list), { code: 'provider_answer' })
 })
 
-test('github: whoever has no verified address, or does not show it, has none', async t => {
+test('github: the e-mail address is empty if none is verified or the address list is missing or empty', async t => {
   const sheet = sheetOf('github')
   for (const reply of [
     { body: [{ email: 'claimed@e.cn', primary: true, verified: false }] },
@@ -70,7 +70,7 @@ test('github: whoever has no verified address, or does not show it, has none', a
   }
 })
 
-test('user info is not asked for where no one wants it', async t => {
+test('no user info request is sent if userInfoFrom contains only id_token', async t => {
   const sheet = sheetOf('oidc')
   const config = { ...sheet.config, userInfoFrom: ['id_token' as const] }
   const { provider, sent } = await startScripted(t, 'oidc', { ...sheet, config })
@@ -78,7 +78,7 @@ test('user info is not asked for where no one wants it', async t => {
   assert.deepEqual(pathsOf(sent()), ['token'])
 })
 
-test('user info of another sub than the id_token signs no one in', async t => {
+test('user info whose sub is missing or differs from the id_token fails the sign-in', async t => {
   const { provider, next } = await startScripted(t, 'oidc', sheetOf('oidc'))
   const tokens = await provider.redeem({ code: CODE, state: STATE, verifier: VERIFIER, nonce: NONCE })
   for (const body of [{ sub: 'u-11' }, { sub: 'U-1' }, { sub: ['u-1'] }, {}]) {
@@ -106,7 +106,7 @@ test('signed user info is accepted only with a signature of the provider', async
   }
 })
 
-test('a wrong id_token ends the sign-in before user info is asked for', async t => {
+test('an invalid id_token fails the sign-in before user info is requested', async t => {
   const sheet = sheetOf('oidc')
   for (const claims of [
     { aud: 'other' },
@@ -126,7 +126,7 @@ test('a wrong id_token ends the sign-in before user info is asked for', async t 
   }
 })
 
-test('a refreshed id_token is of the same user and issuer; one that is not a token at all is an error with a code', async t => {
+test('a refreshed id_token of another user and issuer is refused, and a malformed one fails with provider_answer', async t => {
   const sheet = sheetOf('oidc')
   const { provider, next } = await startScripted(t, 'oidc', sheet)
   const { idToken } = await provider.redeem({ code: CODE, state: STATE, verifier: VERIFIER, nonce: NONCE })
@@ -144,7 +144,7 @@ test('a refreshed id_token is of the same user and issuer; one that is not a tok
   await assert.rejects(provider.refresh({ ...held, idToken: `${unsigned.join('.')}.` }), { code: 'provider_refused' })
 })
 
-test('iss in a callback is the one of the metadata, where a hole is filled by any tenant', async t => {
+test('iss in a callback must match the issuer in the metadata, with any tenant in place of its placeholder', async t => {
   const { provider, asWritten } = await startScripted(t, 'entra', sheetOf('entra'))
   const start = await provider.authorizationUrl({ state: STATE })
   const host = start.slice(0, start.indexOf('/organizations'))
@@ -155,7 +155,7 @@ test('iss in a callback is the one of the metadata, where a hole is filled by an
     assert.equal(await provider.acceptsCallbackIssuer(given), false, String(given))
 })
 
-test('feishu: a refresh token that is not valid, late, revoked or spent is dead', async t => {
+test('feishu: an invalid, expired, revoked or used refresh token fails with provider_refused', async t => {
   for (const code of [20026, 20037, 20064, 20073]) {
     const { provider, next } = await startScripted(t, 'feishu', sheetOf('feishu'))
     next({ status: 400, body: { code, error: 'invalid_request', error_description: 'refresh token' } })
@@ -164,7 +164,7 @@ test('feishu: a refresh token that is not valid, late, revoked or spent is dead'
   }
 })
 
-test('entra: tokens of version 1 are accepted for the tenant of the issuer, and no other', () => {
+test('entra: version 1 access tokens are accepted only for the issuer’s tenant', () => {
   const { alsoIssuers = [], accessTokenIssuers = [] } = PRESETS.entra ?? {}
   const names = { alsoIssuers, accessTokenIssuers }
   const of = (tenant: string) => ({ issuer: `https://login.microsoftonline.com/${tenant}/v2.0` })

@@ -98,7 +98,7 @@ async function signIn(provider: Provider, user: string): Promise<string> {
   })
 }
 
-test('a sign-in takes one handshake: user info goes over the connection that the tokens came on', async t => {
+test('a sign-in takes one handshake: user info is requested on the connection of the token request', async t => {
   const server = await startTlsProvider(t, good)
   const provider = providerAt(t, server.origin)
   for (const user of ['li', 'wang', 'zhao']) assert.equal(await signIn(provider, user), user)
@@ -106,7 +106,7 @@ test('a sign-in takes one handshake: user info goes over the connection that the
   assert.equal(server.calls.length, 6)
 })
 
-test('a connection carries the words of one user only, however many sign in at once', async t => {
+test('each connection carries requests of one user only, even with 30 parallel sign-ins', async t => {
   const server = await startTlsProvider(t, good)
   const provider = providerAt(t, server.origin)
   const users = Array.from({ length: 30 }, (_, n) => `user${n}`)
@@ -120,7 +120,7 @@ test('a connection carries the words of one user only, however many sign in at o
   for (const [, seen] of usersBySocket) assert.equal(seen.size, 1)
 })
 
-test('what a provider sends beyond its response is not another user’s response', async t => {
+test('surplus data after a provider’s response is not used as the response to another user’s request', async t => {
   // A second answer behind the first: whoever asked next on this connection would be taken for the evil one.
   const evil = JSON.stringify({ sub: 'evil', username: 'evil' })
   const surplus = `HTTP/1.1 200 OK\r\nContent-Length: ${evil.length}\r\n\r\n${evil}`
@@ -139,7 +139,7 @@ test('what a provider sends beyond its response is not another user’s response
   assert.equal(await signIn(provider, 'wang'), 'wang')
 })
 
-test('a code and a refresh token go over a new connection, always', async t => {
+test('each code and each refresh token is sent on a new connection', async t => {
   const server = await startTlsProvider(t, good)
   const provider = providerAt(t, server.origin)
   await provider.withSlot(async calls => {
@@ -155,7 +155,7 @@ test('a code and a refresh token go over a new connection, always', async t => {
   assert.equal(new Set(posts.map(({ socket }) => socket)).size, 4)
 })
 
-test('a connection that is closed after the tokens, with or without a word, costs a new one and no one’s sign-in', async t => {
+test('a connection closed after the token response, announced or not, is replaced and the sign-in succeeds', async t => {
   for (const announced of [true, false]) {
     const server = await startTlsProvider(t, good, {
       intercept({ what, socket, text: sent }, response) {
@@ -178,7 +178,7 @@ test('a connection that is closed after the tokens, with or without a word, cost
   }
 })
 
-test('another host has to prove itself by its own certificate', async t => {
+test('a user info server at another address must present its own valid certificate, or receives no request', async t => {
   const tokens = await startTlsProvider(t, good)
   const users = await startTlsProvider(t, good)
   assert.equal(await signIn(providerAt(t, tokens.origin, users.origin), 'li'), 'li')
@@ -188,7 +188,7 @@ test('another host has to prove itself by its own certificate', async t => {
   assert.deepEqual(impostor.calls, [])
 })
 
-test('nothing is left open after a sign-in, whether it succeeded or not', async t => {
+test('no connection stays open after a sign-in, whether it succeeded or failed', async t => {
   const server = await startTlsProvider(t, good, {
     intercept({ what, text: sent }, response) {
       if (what !== 'GET /me' || !sent.includes('bad')) return false
@@ -202,7 +202,7 @@ test('nothing is left open after a sign-in, whether it succeeded or not', async 
   for (const { socket } of server.calls) if (!socket.destroyed) await once(socket, 'close')
 })
 
-test('a provider that says nothing while a connection is being secured keeps none of ours open', async t => {
+test('connections are closed after a timeout if the provider does not answer the TLS handshake', async t => {
   const silent = createTcpServer().listen(0, '127.0.0.1')
   t.after(() => silent.close())
   await once(silent, 'listening')

@@ -41,7 +41,7 @@ function scene(issuer: string, answer: unknown, config: ProviderConfig = {}) {
 
 const refused = { code: 'provider_answer' }
 
-test('the issuer is compared exactly, its last slash aside', async () => {
+test('the issuer in a discovery document must match exactly, except for a trailing slash', async () => {
   for (const [configured, said] of [
     [OPEN, OPEN],
     [OPEN, `${OPEN}/`],
@@ -67,7 +67,7 @@ test('the issuer is compared exactly, its last slash aside', async () => {
   assert.equal((await also.metadata.get()).issuer, 'https://other')
 })
 
-test('what the document lacks or says wrongly is refused; nothing in an optional place is nothing', async () => {
+test('a discovery document with missing or invalid fields is refused, and empty optional fields are ignored', async () => {
   const right = documentOf(OPEN)
   for (const wrong of [
     { authorization_endpoint: undefined },
@@ -84,12 +84,12 @@ test('what the document lacks or says wrongly is refused; nothing in an optional
   assert.equal((await metadata.get()).endpoints.userInfo, undefined)
 })
 
-test('endpoints of the configuration take precedence over those of the document', async () => {
+test('configured endpoints take precedence over those in the discovery document', async () => {
   const { metadata } = scene(OPEN, documentOf(OPEN), { userInfoUrl: 'http://10.0.0.7/me' })
   assert.equal((await metadata.get()).endpoints.userInfo, 'http://10.0.0.7/me')
 })
 
-test('from https nothing leads to plain http, and from the open network nothing into a private one', async () => {
+test('a public https issuer must not name endpoints on plain http or in a private network, but a local issuer can', async () => {
   for (const place of [
     'authorization_endpoint',
     'token_endpoint',
@@ -119,7 +119,7 @@ test('from https nothing leads to plain http, and from the open network nothing 
   assert.equal((await metadata.get()).endpoints.token, 'http://10.0.0.1/t')
 })
 
-test('private addresses are known in every spelling', () => {
+test('private addresses are recognized in every notation', () => {
   for (const address of [
     '127.0.0.1',
     '10.0.0.1',
@@ -143,7 +143,7 @@ test('private addresses are known in every spelling', () => {
     assert.equal(isPrivateAddress(address), false, address)
 })
 
-test('a document is kept for an hour, asked for once by all, and used on while it cannot be fetched again', async () => {
+test('a discovery document is fetched once for all requests, cached for an hour, and still used if fetching it again fails', async () => {
   const { state, metadata } = scene(OPEN, documentOf(OPEN))
   await Promise.all([metadata.get(), metadata.get(), metadata.get()])
   assert.equal(state.asked.length, 1)
@@ -162,7 +162,7 @@ test('a document is kept for an hour, asked for once by all, and used on while i
   assert.equal((await metadata.get()).endpoints.token, `${OPEN}/token2`)
 })
 
-test('while it is unavailable at first, everyone gets the same error and the provider is asked once a second', async () => {
+test('until discovery first succeeds, all requests get the same error and the provider is asked once per second', async () => {
   const { state, metadata } = scene(OPEN, new MenshenError('provider_unreachable', 'no connection'))
   for (let n = 0; n < 20; n++) await assert.rejects(metadata.get(), { code: 'provider_unreachable' })
   assert.equal(state.asked.length, 1)
@@ -185,12 +185,12 @@ async function served(t: TestContext, listener: RequestListener) {
   return { issuer, plan, metadata: createMetadata(plan, { fetch: calls.fetch, now: () => 0, report: () => {} }) }
 }
 
-test('a document of 10 MB is not read', async t => {
+test('a discovery document of 10 MB is refused', async t => {
   const huge = await served(t, (_request, response) => response.end(`{"issuer":"${'x'.repeat(10_000_000)}"}`))
   await assert.rejects(huge.metadata.get(), refused)
 })
 
-test('one redirect is followed, and only within the same origin', async t => {
+test('discovery follows one redirect, and only within the same origin', async t => {
   const paths: string[] = []
   const twice = await served(t, (request, response) => {
     paths.push(request.url ?? '')
@@ -215,14 +215,14 @@ test('one redirect is followed, and only within the same origin', async t => {
   assert.deepEqual(asked, [])
 })
 
-test('a document of another issuer names the one that it is of, and a page in its place is not JSON', async () => {
+test('discovery errors name the other issuer that was found, or the content type of a response that is not JSON', async () => {
   const other = scene(OPEN, { ...documentOf(OPEN), issuer: 'https://1.1.1.1/realms/staff' })
   await assert.rejects(other.metadata.get(), /another issuer: https:\/\/1\.1\.1\.1\/realms\/staff; expected/)
   const page = new Response('<!doctype html><title>Sign in</title>', { headers: { 'content-type': 'text/html' } })
   await assert.rejects(scene(OPEN, page).metadata.get(), /the discovery document is text\/html, not JSON/)
 })
 
-test('the document can be elsewhere than below the issuer, and is compared with it all the same', async () => {
+test('discoveryUrl can differ from the issuer’s default address, and the document’s issuer is still checked', async () => {
   const discoveryUrl = `${OPEN}/application/o/wiki/.well-known/openid-configuration`
   const { state, metadata } = scene(OPEN, documentOf(OPEN), { discoveryUrl })
   assert.equal((await metadata.get()).issuer, OPEN)
@@ -241,7 +241,7 @@ test('an operator who configures every endpoint needs no discovery', async () =>
   assert.deepEqual(state.asked, [])
 })
 
-test('the start does not hang on a provider that never answers', async t => {
+test('starting a sign-in fails with provider_unreachable instead of hanging if discovery gets no response', async t => {
   const { plan } = await served(t, () => {})
   const provider = createProvider(plan, {
     settings: {

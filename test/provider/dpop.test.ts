@@ -56,7 +56,7 @@ const refuse = (response: ServerResponse, error: string, nonce?: string) =>
     .writeHead(400, { 'content-type': 'application/json', ...(nonce && { 'dpop-nonce': nonce }) })
     .end(JSON.stringify({ error }))
 
-test('each session has its own key, and every request its own proof', async t => {
+test('each session has its own DPoP key, and each request its own proof', async t => {
   const { op, signIn, passSeconds } = await open(t, { DPOP: 'on' })
   const [alice, bob] = [await signIn(), await signIn()]
   passSeconds(DUE_SECONDS)
@@ -87,7 +87,7 @@ test('each session has its own key, and every request its own proof', async t =>
   for (const { authorization } of op.callsTo('/userinfo')) assert.match(authorization, /^DPoP at-/)
 })
 
-test('auto sends no proof until the provider demands one, and from then on always', async t => {
+test('DPOP=auto sends no proof until the provider demands one, and then sends one with every request', async t => {
   for (const demand of ['invalid_dpop_proof', 'use_dpop_nonce']) {
     const { op, signIn } = await open(t)
     op.tokenType = 'Bearer'
@@ -108,7 +108,7 @@ test('auto sends no proof until the provider demands one, and from then on alway
   }
 })
 
-test('off never sends a proof, and says what the provider demands', async t => {
+test('with DPOP=off a refused request is not repeated with a proof, and the log says that the provider requires DPoP', async t => {
   const { op, visitor, details } = await open(t, { DPOP: 'off' })
   op.intercept = ({ path }, response) => path === '/token' && refuse(response, 'use_dpop_nonce', 'nonce-1')
   const client = visitor()
@@ -120,7 +120,7 @@ test('off never sends a proof, and says what the provider demands', async t => {
   assert.match(details().at(-1) ?? '', /bound to a key \(DPoP\), but DPOP is off/)
 })
 
-test('a nonce that changes on every answer costs at most one more request', async t => {
+test('a DPoP nonce that changes with every response costs at most one extra request per call', async t => {
   const { op, signIn, passSeconds } = await open(t, { DPOP: 'on' })
   let count = 0
   const valid = new Set<unknown>()
@@ -156,7 +156,7 @@ test('a nonce that changes on every answer costs at most one more request', asyn
   assert.ok(op.callsTo('/token').length <= 10)
 })
 
-test('the nonces of the authorization server and of user info are kept apart', async t => {
+test('DPoP nonces of the authorization server and of the user info endpoint are kept separately', async t => {
   const { op, signIn } = await open(t, { DPOP: 'on' })
   op.intercept = ({ path }, response) => {
     response.setHeader('dpop-nonce', path === '/userinfo' ? 'of-resource' : 'of-server')
@@ -170,7 +170,7 @@ test('the nonces of the authorization server and of user info are kept apart', a
   assert.deepEqual(await nonces('/userinfo', 'GET'), [undefined, 'of-resource'])
 })
 
-test('a server that demands a new nonce every time is called twice, and then the sign-in fails', async t => {
+test('a server that demands a new DPoP nonce every time is called twice, and then the sign-in fails', async t => {
   const { op, visitor, details } = await open(t, { DPOP: 'on' })
   let count = 0
   op.intercept = ({ path }, response) => path === '/token' && refuse(response, 'use_dpop_nonce', `nonce-${++count}`)
@@ -186,7 +186,7 @@ test('a server that demands a new nonce every time is called twice, and then the
   assert.equal(op.callsTo('/userinfo').length, 2)
 })
 
-test('what is not a nonce is ignored, and no one is asked again without one', async t => {
+test('an invalid or missing DPoP nonce is ignored, and the request is not repeated', async t => {
   const { op, visitor } = await open(t, { DPOP: 'on' })
   for (const nonce of [undefined, 'with space', 'with"quote', 'back\\slash', 'ü', 'x'.repeat(2000)]) {
     op.calls.length = 0
@@ -207,7 +207,7 @@ test('what is not a nonce is ignored, and no one is asked again without one', as
   assert.equal((await proofOf(op, op.callsTo('/token').at(-1) as OidcCall)).payload.nonce, undefined)
 })
 
-test('a token that is not bound is refused with DPOP=on, and taken with auto', async t => {
+test('a token that is not bound to the DPoP key is refused with DPOP=on and accepted with DPOP=auto', async t => {
   const on = await open(t, { DPOP: 'on' })
   on.op.tokenType = 'Bearer'
   const client = on.visitor()
@@ -227,7 +227,7 @@ test('a token that is not bound is refused with DPOP=on, and taken with auto', a
   assert.equal(op.callsTo('/token')[0]?.headers.dpop, undefined, 'the provider does not bind any more')
 })
 
-test('sessions outlive a change of the setting: old ones stay without a key until the provider demands one', async t => {
+test('sessions survive a change of DPOP: those without a key get one on demand, and those with a key keep it', async t => {
   const op = await startOidcServer(t)
   const [STORE, PORT] = [`sqlite:${join(tempFolder(t), 'data', 'menshen.db')}`, String(await freePort())]
   let at = Date.parse('2026-03-01T08:00:00Z')
@@ -274,7 +274,7 @@ test('sessions outlive a change of the setting: old ones stay without a key unti
   assert.equal(op.callsTo('/token').length, 1)
 })
 
-test('two instances that refresh one session at once send one proof, by the key of the session', async t => {
+test('two instances that refresh one session at the same time send one request, with a proof by the session’s key', async t => {
   const op = await startOidcServer(t)
   Object.assign(op, { tokenType: 'DPoP', now: Date.now, expiresIn: 4 })
   const STORE = `sqlite:${join(tempFolder(t), 'data', 'menshen.db')}`
@@ -301,7 +301,7 @@ test('two instances that refresh one session at once send one proof, by the key 
   assert.deepEqual(await jwkOf(String(op.callsTo('/token')[0]?.headers.dpop)), await jwkOf(signedInBy))
 })
 
-test('the key of a session is in no log line, page, header or audit row, and sealed in the store', async t => {
+test('a session’s DPoP key is in no log line, page, header or audit record, and not in plain text in the store', async t => {
   const folder = tempFolder(t)
   const seen: string[] = []
   const upstream = await startUpstream(t, (request, response) => {
@@ -349,7 +349,7 @@ test('the key of a session is in no log line, page, header or audit row, and sea
   }
 })
 
-test('DPOP=on with FORWARD_ACCESS_TOKEN is refused at the start; with auto, tokens stay unbound', async t => {
+test('DPOP=on with FORWARD_ACCESS_TOKEN is refused at startup; with DPOP=auto, tokens stay unbound', async t => {
   const plan = (env: Environment, config: Config = {}) => planProviders(config, readSettings(env))
   const env = {
     PROVIDER: 'oidc',
@@ -382,7 +382,7 @@ test('DPOP=on with FORWARD_ACCESS_TOKEN is refused at the start; with auto, toke
   assert.match(details().at(-1) ?? '', /requires DPoP, which is off/)
 })
 
-test('a bound token is not given to an application, whatever the settings say by now', async t => {
+test('a DPoP-bound token is not forwarded to the application, even after FORWARD_ACCESS_TOKEN is turned on', async t => {
   const op = await startOidcServer(t)
   op.tokenType = 'DPoP'
   const sent: (string | undefined)[] = []
@@ -404,7 +404,7 @@ test('a bound token is not given to an application, whatever the settings say by
   assert.match(sent[1] ?? '', /^Bearer at-/)
 })
 
-test('menshen doctor says that a proof is refused, and what to look at', async t => {
+test('menshen doctor reports a rejected DPoP proof and suggests a remedy', async t => {
   const op = await startOidcServer(t)
   const diagnose = async (DPOP: string) => {
     const environment = { ...op.settings, DPOP, STORE: 'memory:' }

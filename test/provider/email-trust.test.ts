@@ -8,7 +8,7 @@ import { planNamedProvider } from '../../src/provider/plan.ts'
 const ADDRESS = 'boss@corp.example'
 const { fields } = planNamedProvider('p', { preset: 'oidc', clientId: 'c', clientSecret: 's' })
 
-test('an address is trusted by the word of its own answer, and without one only if no answer denies', () => {
+test('an e-mail address is trusted if its own response verifies it; without a statement, only if no response denies it', () => {
   const wordRequired = { email_verified: [true] }
   const noWordAccepted = { email_verified: [true, null] }
   const denying = { email_verified: false }
@@ -32,7 +32,7 @@ test('an address is trusted by the word of its own answer, and without one only 
   }
 })
 
-test('a denied address is removed under every name and in every answer, and the subject stays', () => {
+test('a denied e-mail address is removed from every field of every response except the subject', () => {
   const { answers, isDenied } = trustEmails(
     [
       { sub: ADDRESS, email: ADDRESS, email_verified: false, nickname: ' Boss@Corp.example' },

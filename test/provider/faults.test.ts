@@ -169,14 +169,14 @@ const BROKEN: Record<string, Answer> = {
 }
 
 for (const stage of STAGES)
-  test(`a provider that takes too long at ${stage} is given up within the deadline`, async t => {
+  test(`a request to a slow provider at ${stage} is abandoned within the deadline`, async t => {
     const { failsAt, stillServes } = await openFaulty(t, SHORT)
     for (const [name, answer] of Object.entries(SLOW)) await failsAt(stage, answer, `${stage} ${name}`)
     await stillServes()
   })
 
 for (const stage of STAGES)
-  test(`a provider that breaks off, floods or sends garbage at ${stage} gets no session`, async t => {
+  test(`an interrupted, oversized or malformed response at ${stage} gives no session`, async t => {
     const { failsAt, stillServes } = await openFaulty(t)
     for (const [name, answer] of Object.entries(BROKEN)) await failsAt(stage, answer, `${stage} ${name}`)
     await stillServes()
@@ -217,7 +217,7 @@ for (const value of [1, true, [], {}, 'a b', 'a\nb', '令牌'])
   ODD_TOKENS[`refresh_token ${JSON.stringify(value)}`] = { ...TOKENS, refresh_token: value }
 
 for (const stage of ['token', 'refresh'] as const)
-  test(`an answer at ${stage} with a missing or odd field gives no session`, async t => {
+  test(`a response at ${stage} with a missing or invalid field gives no session`, async t => {
     const { failsAt, stillServes } = await openFaulty(t)
     for (const [name, body] of Object.entries(ODD_TOKENS)) await failsAt(stage, json(body), `${stage} ${name}`)
     const huge = JSON.stringify(TOKENS).replace(String(LIFE_SECONDS), '1e300')
@@ -227,7 +227,7 @@ for (const stage of ['token', 'refresh'] as const)
     await stillServes()
   })
 
-test('user info with a missing or odd field gives no session', async t => {
+test('user info with a missing or invalid field gives no session', async t => {
   const { failsAt, stillServes } = await openFaulty(t)
   for (const success of [false, 'true', 1, null, {}, []])
     await failsAt('userinfo', json({ ...INFO, success }), `success ${JSON.stringify(success)}`)
@@ -247,7 +247,7 @@ test('user info with a missing or odd field gives no session', async t => {
   await stillServes()
 })
 
-test('what real providers vary still gives a session with the right times', async t => {
+test('known variations of token and user info responses give a session with the right lifetime', async t => {
   const { provider, outcome } = await openFaulty(t)
   const tokenAnswers: [name: string, body: unknown, maxAge: number][] = [
     ['Bearer', { ...TOKENS, token_type: 'Bearer' }, 7200],
@@ -301,7 +301,7 @@ test('what real providers vary still gives a session with the right times', asyn
   assert.deepEqual(await admits('userinfo', bytes(proto), 'prototype names'), USER)
 })
 
-test('a token that lives a second is over after it, whatever the cookie says', async t => {
+test('a session with a one-second token ends after a second, even if the browser still sends the cookie', async t => {
   const { provider, gateway } = await openFaulty(t)
   provider.behaviour.expiresIn = 1
   provider.behaviour.refreshTokens = false
@@ -313,7 +313,7 @@ test('a token that lives a second is over after it, whatever the cookie says', a
   assert.equal((await visitor.get('/', { headers })).headers.location, '/login')
 })
 
-test('a provider that is not there at all gives token_error, and the page of a user who is in', async t => {
+test('while the provider is down, sign-ins fail with token_error and signed-in users still get their pages', async t => {
   const { provider, gateway } = await openFaulty(t)
   const user = gateway.visitor()
   await signIn(user, provider)
@@ -325,7 +325,7 @@ test('a provider that is not there at all gives token_error, and the page of a u
   assert.equal((await gateway.visitor().get('/login')).status, 200)
 })
 
-test('a provider with a certificate that no one vouches for is sent nothing', async t => {
+test('a provider with an untrusted certificate receives no request, and the sign-in fails with token_error', async t => {
   const { provider } = await openFaulty(t)
   let asked = 0
   const impostor = createTlsServer({ key: IMPOSTOR_KEY, cert: IMPOSTOR_CERTIFICATE }, (_, response) => {
@@ -339,7 +339,7 @@ test('a provider with a certificate that no one vouches for is sent nothing', as
   assert.equal(asked, 0)
 })
 
-test('many hanging exchanges at once hold up no one else', async t => {
+test('50 hanging token exchanges do not block other visitors', async t => {
   const { provider, gateway, stillServes } = await openFaulty(t, { PROVIDER_TIMEOUT_MS: '3000' })
   const release = provider.hold('token')
   const hanging = Array.from({ length: 50 }, () => signIn(gateway.visitor(), provider))

@@ -12,7 +12,7 @@ const SETTINGS = FIELD_ROWS.flatMap(([path, { setting }]) => (setting ? [{ path,
 /** A secret is read from a file that is not here. */
 const isFile = (name: string) => name.endsWith('_FILE')
 
-test('a setting of the provider does the same as its field in the configuration', () => {
+test('each provider setting has the same effect as its field in the configuration', () => {
   for (const { path, setting } of SETTINGS.filter(({ setting }) => !setting.secret && setting.name !== 'PROVIDER')) {
     const bySetting = planProvider('keycloak', readSettings({ [setting.name]: setting.example }))
     const value = setting.check.parse(setting.example)
@@ -23,7 +23,7 @@ test('a setting of the provider does the same as its field in the configuration'
   }
 })
 
-test('with several providers each setting of a single one is refused, and the error names the field that replaces it', () => {
+test('with several providers, each single-provider setting is refused and the error names the field to use instead', () => {
   for (const { path, setting } of SETTINGS.filter(({ setting: { name } }) => !isFile(name))) {
     const settings = readSettings({ [setting.name]: setting.example })
     assert.throws(

@@ -48,14 +48,14 @@ function check(token: string, keys = checks(), metadata = METADATA) {
 const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
 const refused = { code: 'provider_answer' }
 
-test('a right one gives its claims', async () => {
+test('a valid id_token returns its claims', async () => {
   assert.equal((await check(await sign())).sub, 'u-1')
   assert.equal((await check(await sign({}, { alg: 'ES256', kid: 'e1' }, ec.privateKey))).sub, 'u-1')
   assert.equal((await check(await sign({ aud: [CLIENT_ID] }))).sub, 'u-1')
   assert.equal((await check(await sign({ aud: [CLIENT_ID, 'x'], azp: CLIENT_ID }))).sub, 'u-1')
 })
 
-test('each wrong claim is refused', async () => {
+test('an id_token is refused for each wrong or missing claim', async () => {
   for (const wrong of [
     { iss: `${ISSUER}1` },
     { iss: `${ISSUER}/` },
@@ -86,12 +86,12 @@ test('each wrong claim is refused', async () => {
     await assert.rejects(check(await sign(wrong)), refused, JSON.stringify(wrong))
 })
 
-test('clocks may differ by half a minute', async () => {
+test('an id_token is accepted if the clocks differ by 59 seconds', async () => {
   await check(await sign({ exp: SECONDS - 59 }))
   await check(await sign({ iat: SECONDS + 59 }))
 })
 
-test('at_hash is the left half of the hash that the algorithm uses', async () => {
+test('at_hash must be the left half of the access token’s hash, by the hash function of the signature algorithm', async () => {
   const half = (algorithm: string) => {
     const digest = createHash(algorithm).update('at').digest()
     return digest.subarray(0, digest.length / 2).toString('base64url')
@@ -100,7 +100,7 @@ test('at_hash is the left half of the hash that the algorithm uses', async () =>
   await assert.rejects(check(await sign({ at_hash: half('sha512') })), refused)
 })
 
-test('unsigned, signed by someone else, or with the public key as a secret', async () => {
+test('an id_token that is unsigned, malformed, signed by another key or with the public key as a secret is refused', async () => {
   const body = encoded(CLAIMS)
   const pem = await exportSPKI(rsa.publicKey)
   const hmac = (secret: string | Buffer, kid = 'k1') => {
@@ -134,7 +134,7 @@ test('unsigned, signed by someone else, or with the public key as a secret', asy
     await assert.rejects(check(token), refused, name)
 })
 
-test('an algorithm that the metadata does not promise is refused', async () => {
+test('an id_token with a signature algorithm that the metadata does not list is refused', async () => {
   const es256 = await sign({}, { alg: 'ES256', kid: 'e1' }, ec.privateKey)
   await assert.rejects(check(es256, checks(), { ...METADATA, signingAlgorithms: ['RS256'] }), refused)
   await assert.rejects(check(await sign(), checks(), { ...METADATA, signingAlgorithms: ['HS256'] }), refused)
@@ -143,19 +143,19 @@ test('an algorithm that the metadata does not promise is refused', async () => {
   await check(es256, checks(), silent)
 })
 
-test('without a kid one fitting key is enough; several are refused', async () => {
+test('an id_token without a kid is accepted with one matching key and refused with several', async () => {
   const token = await sign({}, { kid: undefined as unknown as string })
   await check(token, checks([RSA_JWK, EC_JWK]))
   await assert.rejects(check(token, checks([RSA_JWK, OTHER_JWK])), refused)
 })
 
-test('another name of the issuer is accepted where the plan knows it', async () => {
+test('an alternative issuer name is accepted only if alsoIssuers lists it', async () => {
   const token = await sign({ iss: 'accounts.example.com' })
   await assert.rejects(check(token), refused)
   await check(token, checks(undefined, ['accounts.example.com']))
 })
 
-test('a hole in the issuer is filled by the tenant of the token, and by nothing else', async () => {
+test('the tenant placeholder in an issuer matches only the tenant of the token', async () => {
   const template = 'https://login.example.com/{tenantid}/v2.0'
   const metadata = { ...METADATA, issuer: template }
   const keys = checks(undefined, [template])
@@ -179,7 +179,7 @@ test('a hole in the issuer is filled by the tenant of the token, and by nothing 
     assert.ok(!matchesIssuer(name, template, []), name)
 })
 
-test('something else that the provider signed may be for another audience', async () => {
+test('verifySigned accepts a token for another audience only if that audience is given', async () => {
   const token = await sign({ aud: 'https://api.example.com' })
   await assert.rejects(verifySigned(checks(), METADATA, token, ['sub']), refused)
   const claims = await verifySigned(checks(), METADATA, token, ['sub'], { audience: ['https://api.example.com'] })

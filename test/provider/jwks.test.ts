@@ -26,7 +26,7 @@ function scene(kids: string[]) {
   return { state, find }
 }
 
-test('keys are asked for once, and a new one is looked for at once', async () => {
+test('provider keys are fetched once for parallel requests, and again immediately for an unknown kid', async () => {
   const { state, find } = scene(['k1'])
   await Promise.all([find('k1'), find('k1'), find('k1')])
   assert.equal(state.fetches, 1)
@@ -36,7 +36,7 @@ test('keys are asked for once, and a new one is looked for at once', async () =>
   assert.equal(state.fetches, 2)
 })
 
-test('thirty made-up keys cause at most ten fetches, and the right one is found in between', async () => {
+test('thirty made-up key IDs cause at most ten fetches, and the right key is found in between', async () => {
   const { state, find } = scene(['k1'])
   for (let n = 0; n < 30; n++) {
     await assert.rejects(find(`made-up-${n}`))
@@ -49,7 +49,7 @@ test('thirty made-up keys cause at most ten fetches, and the right one is found 
   await find('k2')
 })
 
-test('withdrawn keys are rejected; while they cannot be fetched again, the old ones stay valid, and keys are not requested all the time', async () => {
+test('old keys stay valid while fetching fails, at most ten fetches are made, and withdrawn keys are later rejected', async () => {
   const { state, find } = scene(['k1'])
   await find('k1')
   state.now += 2 * HOUR
@@ -62,7 +62,7 @@ test('withdrawn keys are rejected; while they cannot be fetched again, the old o
   await assert.rejects(find('k1'))
 })
 
-test('keys that cannot be used are an error with a code, and asked for again later', async () => {
+test('unusable key sets fail with provider_answer, cause at most ten fetches, and are fetched again later', async () => {
   const { state, find } = scene(['k1'])
   const many = Array.from({ length: 10_000 }, (_, n) => ({ ...JWK, kid: `k${n}` }))
   for (const answer of [
@@ -85,7 +85,7 @@ test('keys that cannot be used are an error with a code, and asked for again lat
   await find('k1')
 })
 
-test('without a kid one fitting key is enough, and several are too many', async () => {
+test('without a kid the only matching key is used, and several matching keys are an error', async () => {
   await scene(['k1']).find()
   await assert.rejects(scene(['k1', 'k2']).find())
 })

@@ -29,7 +29,7 @@ function files(t: TestContext) {
   return { certFile, keyFile, write }
 }
 
-test('a certificate or key that cannot be used is refused in one sentence, before anyone signs in', t => {
+test('an unusable client certificate or key is refused before any sign-in, with a one-line error', t => {
   const { certFile, keyFile, write } = files(t)
   const { privateKey } = takeRsaPair()
   const locked = { cipher: 'aes-256-cbc', passphrase: 'secret-CANARY', format: 'pem' } as const
@@ -138,7 +138,7 @@ test('a client with a certificate uses the mutual TLS endpoints, and every other
   }
 })
 
-test('nothing is sent to an address without TLS, where no certificate can be shown', async t => {
+test('with tls_client_auth, no token request is sent to a plain http address', async t => {
   const { certFile, keyFile } = files(t)
   const op = await startOidcServer(t)
   const { CLIENT_SECRET: _, ...settings } = op.settings

@@ -58,7 +58,7 @@ async function setUpPreset(
   }
 }
 
-test('wecom: no token of a user is forwarded, because there is none', async t => {
+test('wecom: no user token is forwarded, because there is none', async t => {
   const replies: Replies = {
     '/cgi-bin/gettoken': { body: { errcode: 0, access_token: 'of-the-company', expires_in: 7200 } },
     '/cgi-bin/auth/getuserinfo': { body: { errcode: 0, userid: 'lisi' } },
@@ -72,7 +72,7 @@ test('wecom: no token of a user is forwarded, because there is none', async t =>
   assert.equal(stage.upstream.last().headers['x-forwarded-user'], 'lisi')
 })
 
-test('dingtalk: one code under both of its names is one; two codes, or one name twice, are refused', async t => {
+test('dingtalk: the same code in both parameters is accepted; different codes or a repeated parameter are refused', async t => {
   const replies: Replies = {
     '/v1.0/oauth2/userAccessToken': { body: { accessToken: 'at-1', refreshToken: 'rt-1', expireIn: 7200 } },
     '/v1.0/contact/users/me': { body: { unionId: 'u-1', nick: '李四' } },
@@ -102,7 +102,7 @@ test('dingtalk: one code under both of its names is one; two codes, or one name 
   assert.equal(stage.provider.asked.length, spent)
 })
 
-test('github: a list of addresses that fails costs the address, not the sign-in; an own server gets its own calls', async t => {
+test('github: the sign-in succeeds without an e-mail if the address list fails; a self-hosted server gets the calls', async t => {
   const replies: Replies = {
     '/login/oauth/access_token': { body: { access_token: 'at-1', token_type: 'bearer' } },
     '/api/v3/user': { body: { id: 7, login: 'octocat', email: 'typed@by.user' } },

@@ -6,7 +6,7 @@ import { startScripted } from './scripted.ts'
 import { CLIENT_ID, CLIENT_SECRET } from './sheet.ts'
 import { SHEETS } from './sheets/all-sheets.ts'
 
-test('another grant is sent as the provider wants it, and its response has the names of RFC 6749', async t => {
+test('another grant is sent in the provider’s format, and its response is mapped to the names of RFC 6749', async t => {
   const { provider, sent, next } = await startFor(t, 'dingtalk')
   next({ body: { accessToken: 'xt-1', expireIn: 60 } })
   const response = await provider.requestGrant('token_exchange', { grant_type: 'urn:example:grant', audience: 'wiki' })
@@ -21,7 +21,7 @@ test('another grant is sent as the provider wants it, and its response has the n
   })
 })
 
-test('another grant that the provider refuses is a refusal with its code, and nothing of the response', async t => {
+test('another grant that the provider refuses fails with its error code and without text from the response', async t => {
   const { provider, next } = await startFor(t, 'oidc')
   next({ status: 400, body: { error: 'invalid_grant', error_description: 'CANARY' } })
   await assert.rejects(provider.requestGrant('token_exchange', { grant_type: 'x' }), (error: Error) => {

@@ -28,7 +28,7 @@ function refusalOf(config: Config, env: Environment = {}): string {
   return ''
 }
 
-test('a plain http address of a provider stops a start in production, and the error names it', () => {
+test('a plain http provider address is refused at startup in production, and the error names it', () => {
   const plain = 'http://10.0.0.2'
   const cases: [config: Config, env: Environment, named: RegExp][] = [
     [{}, { ...CLIENT_ENV, PROVIDER: 'oidc', PROVIDER_VARS: `auth_url=${plain}` }, /provider\.issuer leads to "http:/],
@@ -72,21 +72,21 @@ test('a plain http address of a provider stops a start in production, and the er
   assert.equal(refusalOf({ provider: local }), '', 'this machine may be reached without https')
 })
 
-test('an address of a provider that is none is refused, in production and elsewhere', () => {
+test('an invalid provider address is refused in production and in development', () => {
   const config = { provider: { preset: 'idaas', vars: { auth_url: 'idp.example.com' }, ...CLIENT } }
   const expected = /provider\.tokenUrl is "idp\.example\.com\/oauth\/token"; expected an http or https address/
   assert.match(refusalOf(config), expected)
   assert.match(refusalOf(config, { NODE_ENV: 'development' }), expected)
 })
 
-test('the library refuses it too', async () => {
+test('the library refuses a plain http provider address in production too', async () => {
   const options = { ...CLIENT, preset: 'oidc', issuer: 'http://10.0.0.2' }
   const { log } = createTestLog()
   const made = createMenshen({ baseUrl: 'https://app.example.com', nodeEnv: 'production', provider: options, log })
   await assert.rejects(made, { code: 'bad_settings', message: /provider\.issuer leads to "http:/ })
 })
 
-test('discovery on this machine must not lead to plain http elsewhere', async t => {
+test('in production, discovery on this machine must not lead to plain http elsewhere unless ALLOW_PLAIN_HTTP is set', async t => {
   const oidc = await startOidcServer(t, { metadata: { token_endpoint: 'http://10.0.0.2/token' } })
   const settingsOf = (env: Environment) => readSettings({ ...PRODUCTION, ...oidc.settings, ...env })
   const address = (env: Environment) => {

@@ -9,7 +9,7 @@ import { planProviders } from '../../src/provider/providers.ts'
 
 const CLIENT = { CLIENT_ID: 'app-1', CLIENT_SECRET: 'secret' }
 
-test('nested keys merge with the preset’s, however deep', () => {
+test('nested keys of the configuration are merged with those of the preset at every depth', () => {
   const plan = planNamedProvider('p', {
     preset: 'dingtalk',
     clientId: 'app-1',
@@ -27,12 +27,12 @@ test('nested keys merge with the preset’s, however deep', () => {
   assert.deepEqual(plan.fields.sub, ['unionId'])
 })
 
-test('a token in the query takes the place of one in a header', () => {
+test('a token configured for the query replaces the preset’s token header', () => {
   const plan = planNamedProvider('p', { preset: 'dingtalk', userInfoRequest: { token: { query: 't' } } })
   assert.deepEqual(plan.userInfoRequest.token, { query: 't' })
 })
 
-test('merging changes no preset', () => {
+test('merging a configuration does not change the preset', () => {
   const before = JSON.stringify(PRESETS)
   planNamedProvider('p', { preset: 'keycloak', fields: { sub: ['x'] }, tokenAnswer: { lifetimeSeconds: 60 } })
   assert.equal(JSON.stringify(PRESETS), before)
@@ -54,7 +54,7 @@ test('the environment wins over the configuration, and the configuration over th
   assert.deepEqual(plan.missing, [])
 })
 
-test('the client’s own id stands where a place or a parameter asks for it', () => {
+test('the client ID is inserted into claim paths and parameters that refer to it', () => {
   const plan = planNamedProvider('p', {
     preset: 'keycloak',
     clientId: 'my.client',
@@ -70,7 +70,7 @@ test('the client’s own id stands where a place or a parameter asks for it', ()
   assert.equal(glo.logout.params.entityId, 'app-7')
 })
 
-test('a default may lean on another variable', () => {
+test('the default of a variable can refer to another variable', () => {
   const config = { preset: 'ruoyi', clientId: 'a', clientSecret: 'b' }
   const together = planNamedProvider('p', { ...config, vars: { auth_url: 'https://front' } })
   assert.equal(together.endpoints.token, 'https://front/admin-api/system/oauth2/token')
@@ -79,7 +79,7 @@ test('a default may lean on another variable', () => {
   assert.equal(apart.endpoints.authorization, 'https://front/sso')
 })
 
-test('PKCE is on where the provider is known to take it, and the state is bound everywhere but at idaas', () => {
+test('PKCE is on for presets known to support it, and the state is bound for all presets except idaas', () => {
   const off = [
     'idaas',
     'oauth2',
@@ -101,7 +101,7 @@ test('PKCE is on where the provider is known to take it, and the state is bound 
   }
 })
 
-test('an unknown preset is told with the names of the known ones', () => {
+test('an unknown preset is refused with an error that lists the known presets', () => {
   for (const preset of ['keyclaok', '__proto__', 'constructor', ''])
     assert.throws(() => planNamedProvider('p', { preset }), {
       code: 'bad_settings',
@@ -109,7 +109,7 @@ test('an unknown preset is told with the names of the known ones', () => {
     })
 })
 
-test('a client without a secret needs PKCE, and a sign-out through the provider an address', () => {
+test('a client without a secret needs PKCE, and a sign-out at the provider needs an address', () => {
   const one = {
     preset: 'oauth2',
     clientId: 'a',
@@ -139,7 +139,7 @@ test('a client without a secret needs PKCE, and a sign-out through the provider 
   plans({ preset: 'oidc', logout: { style: 'browser' } })()
 })
 
-test('tokens are revoked at sign-out only where that is known to end one session, or the operator says so', () => {
+test('tokens are revoked at sign-out only for presets where that is known to end one session, or if configured', () => {
   const revoked = Object.keys(PRESETS).filter(preset => planNamedProvider('p', { preset }).revoke === 'always')
   assert.deepEqual(revoked, ['ruoyi'])
   assert.equal(planNamedProvider('p', { preset: 'google', revoke: 'always' }).revoke, 'always')
@@ -149,7 +149,7 @@ test('tokens are revoked at sign-out only where that is known to end one session
   assert.equal(planProvider(own, readSettings({ REVOKE: 'never' })).revoke, 'never')
 })
 
-test('with an address of one’s own nothing goes to the public service: the other address is derived, or has to be said', () => {
+test('with a self-hosted address, the API address is derived or required, and never defaults to the public service', () => {
   const client = { clientId: 'a', clientSecret: 'b' }
   const own = planNamedProvider('p', { preset: 'github', ...client, vars: { auth_url: 'https://ghe.example.com' } })
   assert.deepEqual(own.missing, [])
@@ -169,7 +169,7 @@ test('with an address of one’s own nothing goes to the public service: the oth
   }
 })
 
-test('with any one address of a preset overridden, codes and tokens of the operator’s server go to no host of the public service', () => {
+test('with any one preset address overridden, codes and tokens of the operator’s server are not sent to the public service', () => {
   const own = 'https://own.example.com'
   const client = {
     clientId: 'a',
@@ -221,7 +221,7 @@ test('with any one address of a preset overridden, codes and tokens of the opera
   assert.deepEqual(planNamedProvider('p', { preset: 'github', ...client, ...same }).missing, [])
 })
 
-test('an address in vars is used without its last slash, like AUTH_URL', () => {
+test('a trailing slash is removed from an address in vars, but not from other variables', () => {
   const client = { clientId: 'a', clientSecret: 'b' }
   const vars = { auth_url: 'https://sso.example.com/', realm: 'staff/' }
   assert.equal(

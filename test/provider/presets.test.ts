@@ -15,7 +15,7 @@ const EMPTY = { sub: '', ou_id: '', nickname: '', phone_number: '', ou_name: '',
 const HELD = { accessToken: 'at-1', refreshToken: 'rt-1' }
 
 for (const [preset, sheet] of Object.entries(SHEETS)) {
-  test(`${preset}: authorization, tokens, user, refresh and sign-out as it is known to want them`, async t => {
+  test(`${preset}: authorization, tokens, user info, refresh and sign-out work as the provider expects`, async t => {
     const scripted = await startScripted(t, preset, sheet)
     const { provider, sent } = scripted
     const { plan } = provider
@@ -52,7 +52,7 @@ for (const [preset, sheet] of Object.entries(SHEETS)) {
     else assert.equal(away, undefined)
   })
 
-  test(`${preset}: each of its error answers is the error that it means`, async t => {
+  test(`${preset}: each error response is mapped to the right error code`, async t => {
     const { provider, next } = await startScripted(t, preset, sheet)
     const tokens = await redeem(provider, STATE)
     if (provider.plan.kind === 'company_token') await provider.fetchUser(tokens, CODE)
@@ -72,7 +72,7 @@ for (const [preset, sheet] of Object.entries(SHEETS)) {
   })
 }
 
-test('every preset has its sheet, and what it says is right in form', () => {
+test('every preset has a test sheet and is valid for the provider schema', () => {
   assert.deepEqual(Object.keys(SHEETS).sort(), Object.keys(PRESETS).sort())
   for (const [
     name,
@@ -83,7 +83,7 @@ test('every preset has its sheet, and what it says is right in form', () => {
   }
 })
 
-test('every hole of a preset is a variable with a sentence, or AUTH_URL', () => {
+test('every placeholder of a preset is a known variable, and every variable is used', () => {
   for (const [name, { variables = {}, ...data }] of Object.entries(PRESETS)) {
     const { alsoIssuers: _, accessTokenIssuers: __, ...filled } = data
     const holes = [...JSON.stringify(filled).matchAll(/\{(\w+)\}/g)].map(([, hole = '']) => hole)
@@ -94,7 +94,7 @@ test('every hole of a preset is a variable with a sentence, or AUTH_URL', () => 
   }
 })
 
-test('without its variables a preset says which of them are missing', () => {
+test('a preset without its variables lists those that are missing', () => {
   const missing = (preset: string) => planNamedProvider('p', { preset, clientId: 'a', clientSecret: 'b' }).missing
   assert.deepEqual(missing('keycloak'), ['providers.p.vars.auth_url', 'providers.p.vars.realm'])
   assert.deepEqual(missing('wecom'), ['providers.p.vars.agent'])
@@ -112,7 +112,7 @@ test('docs/providers.md has a section for each preset, with its variables', () =
   }
 })
 
-test('docs/providers.md has every knob', () => {
+test('docs/providers.md lists every provider field', () => {
   const page = readFileSync(new URL('../../docs/providers.md', import.meta.url), 'utf8')
   const table = page.slice(page.indexOf('## Every knob'))
   for (const knob of Object.keys(providerObject.shape)) assert.ok(table.includes(`\`${knob}\``), knob)

@@ -26,7 +26,7 @@ async function open(t: TestContext, env: Environment = {}, demanded = false, has
   return { op, ...gateway, details }
 }
 
-test('the parameters go to the provider with the proof of the client, and the browser gets a reference to them', async t => {
+test('authorization parameters are pushed with client authentication, and the browser gets only a reference to them', async t => {
   const { op, client } = await open(t, { PAR: 'on' })
   const away = await client.post('/login')
   const url = new URL(String(away.headers.location))
@@ -54,7 +54,7 @@ test('the parameters go to the provider with the proof of the client, and the br
   assert.equal(op.callsTo('/token').length, redeemed, 'an attempt counts once')
 })
 
-test('a script that starts an attempt gets the same reference', async t => {
+test('a script that starts a sign-in also gets only a reference to the pushed request', async t => {
   const { op, client } = await open(t, { PAR: 'on' })
   const answer = await client.post('/login', {}, { headers: { accept: 'application/json', 'sec-fetch-mode': 'cors' } })
   const { location } = answer.json<{ location: string }>()
@@ -62,7 +62,7 @@ test('a script that starts an attempt gets the same reference', async t => {
   assert.equal(op.callsTo('/par').length, 1)
 })
 
-test('auto pushes where the metadata demands it, on always, and off never', async t => {
+test('PAR=auto pushes requests if the metadata requires it, PAR=on always and PAR=off never', async t => {
   for (const [PAR, demanded, isPushed] of [
     ['', false, false],
     ['', true, true],
@@ -107,7 +107,7 @@ const BAD: Record<string, [answer: (response: ServerResponse) => unknown, detail
   'a closed connection': [response => response.destroy(), /connection/],
 }
 
-test('any other response of the endpoint ends the attempt, and no request is sent without being pushed', async t => {
+test('an invalid response of the PAR endpoint fails the sign-in, and no request is sent without being pushed', async t => {
   const { op, visitor, lines, details, passSeconds } = await open(t, { PAR: 'on', PROVIDER_TIMEOUT_MS: '500' })
   for (const [what, [answer, detail]] of Object.entries(BAD)) {
     op.intercept = ({ path }, response) => {
@@ -130,7 +130,7 @@ test('any other response of the endpoint ends the attempt, and no request is sen
   assert.match(String((await visitor().post('/login')).headers.location), /request_uri=/)
 })
 
-test('an endpoint that redirects to another origin is not followed with the secret', async t => {
+test('a redirect of the PAR endpoint to another origin is not followed, so the client secret is not sent there', async t => {
   let asked = 0
   const other = createServer((_request, response) => {
     asked++
@@ -147,7 +147,7 @@ test('an endpoint that redirects to another origin is not followed with the secr
   assert.equal(asked, 0)
 })
 
-test('a provider without an endpoint for it is told apart in one sentence', async t => {
+test('a required PAR endpoint that the provider does not have fails the sign-in, and the log names the reason', async t => {
   for (const [PAR, demanded] of [
     ['on', false],
     ['auto', true],
@@ -160,7 +160,7 @@ test('a provider without an endpoint for it is told apart in one sentence', asyn
 
 const OAUTH2 = { preset: 'oauth2', clientId: 'a', clientSecret: 'b', tokenUrl: 'https://a.example/t' }
 
-test('PAR=on without metadata needs an address, which is told at the start', () => {
+test('PAR=on without metadata and without parUrl is refused at startup', () => {
   const authorizationUrl = 'https://a.example/a'
   const plan = (config: Config, env: Environment = {}) => planProviders(config, readSettings(env))
   const provider = { ...OAUTH2, authorizationUrl }
@@ -179,7 +179,7 @@ test('PAR=on without metadata needs an address, which is told at the start', () 
   assert.deepEqual([idaas.par, idaas.dpop, idaas.endpoints.par], ['auto', 'auto', undefined])
 })
 
-test('a provider of plain OAuth 2.0 takes pushed requests at the address that the configuration names', async t => {
+test('a plain OAuth 2.0 provider receives pushed requests at the configured parUrl', async t => {
   const op = await startOidcServer(t)
   const config = {
     provider: {
@@ -199,7 +199,7 @@ test('a provider of plain OAuth 2.0 takes pushed requests at the address that th
   assert.equal(op.callsTo('/par')[0]?.form.get('response_type'), 'code')
 })
 
-test('menshen doctor says that a pushed request is refused or unusable, and what to do', async t => {
+test('menshen doctor reports a refused or unusable pushed request and suggests a remedy', async t => {
   const { op } = await open(t)
   const diagnose = async () => {
     const environment = { ...op.settings, PAR: 'on', STORE: 'memory:' }

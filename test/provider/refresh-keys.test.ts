@@ -11,7 +11,7 @@ import { isIn, openRelyingParty } from '../relying-party/relying-party.ts'
 
 const DUE = 7000
 
-test('keys that are not known yet are fetched before the refresh token is spent', async t => {
+test('provider keys are fetched before a refresh token is used, and the token is not used if that fails', async t => {
   const op = await startOidcServer(t)
   const provider = createProvider(planNamedProvider('scene', op.config), {
     settings: {
@@ -31,7 +31,7 @@ test('keys that are not known yet are fetched before the refresh token is spent'
   assert.equal(op.callsTo('/token').length, 0)
 })
 
-test('a new key that cannot be fetched costs no session: the rotated tokens are used, and verified when the keys are back', async t => {
+test('a new key that cannot be fetched ends no session: the rotated tokens are used, and verified when the keys are back', async t => {
   const { op, rp, accepts } = await openRelyingParty(t)
   const user = await accepts()
   const nickname = async () =>

@@ -17,14 +17,14 @@ function before({ droppedClaims = [] }: { droppedClaims?: readonly string[] } = 
   return { userInfo, groups, claims: Object.fromEntries(stored), exclusiveClaims, isLost }
 }
 
-test('a refresh without an id_token takes new claims, carries what it leaves out without a word, and drops the rest', () => {
+test('a refresh without an id_token takes new claims, keeps missing groups and id_token claims, and drops other missing ones', () => {
   const userinfo = { sub: 'u', preferred_username: 'lisi', phone_number: '2' }
   const { claims, groups, userInfo, unknownClaims } = mapRefreshedUser({ userinfo }, PLAN, before())
   assert.deepEqual(claims, { ...userinfo, dept: 'ops', groups: ['admins'] })
   assert.deepEqual([groups, userInfo.phone_number, unknownClaims], [['admins'], '2', []])
 })
 
-test('a claim that would be carried and was not stored stays unknown, and decides no requirement', () => {
+test('a claim that would be kept but was not stored stays unknown, and a requirement on it does not fail', () => {
   const plan = { ...PLAN, require: { dept: ['finance'] } }
   const userinfo = { sub: 'u', preferred_username: 'lisi' }
   const { claims, unknownClaims } = mapRefreshedUser({ userinfo }, plan, before({ droppedClaims: ['dept'] }))
@@ -32,7 +32,7 @@ test('a claim that would be carried and was not stored stays unknown, and decide
   assert.throws(() => mapRefreshedUser({ userinfo }, plan, before()), { name: 'MenshenError' })
 })
 
-test('an empty list of groups is new, and a name in _claim_names is carried', () => {
+test('an empty group list replaces the old groups, and a claim named in _claim_names is kept', () => {
   const userinfo = { sub: 'u', preferred_username: 'lisi', groups: [], _claim_names: { level: 'src1' } }
   const { claims, groups } = mapRefreshedUser({ userinfo }, PLAN, before())
   assert.deepEqual([groups, claims.level], [[], 7])

@@ -42,7 +42,7 @@ test('token_type is compared without regard to case, and any other type is refus
     )
 })
 
-test('a lifetime is a whole number of seconds, or the same as text', () => {
+test('expires_in must be a positive whole number of seconds, as a number or as text', () => {
   for (const [expires_in, seconds] of [
     [1, 1],
     [7200, 7200],
@@ -77,7 +77,7 @@ test('a lifetime is a whole number of seconds, or the same as text', () => {
     )
 })
 
-test('without a lifetime it is lifetimeSeconds, where the provider is known to give none', () => {
+test('without expires_in the lifetime is lifetimeSeconds if configured; otherwise the response is refused', () => {
   const config = { preset: 'oauth2', tokenAnswer: { lifetimeSeconds: 600 } }
   assert.equal(read({ access_token: 'at' }, config).expiresIn, 600)
   assert.equal(read({ access_token: 'at', expires_in: 60 }, config).expiresIn, 60)
@@ -91,7 +91,7 @@ test('without a lifetime it is lifetimeSeconds, where the provider is known to g
   )
 })
 
-test('a token can stand in a header, or is none', () => {
+test('tokens that cannot be sent in a header are refused, and an empty refresh token is ignored', () => {
   for (const access_token of ['', 'a b', 'a\r\nx: y', '令牌', 7, null, undefined, ['at'], { a: 1 }])
     assert.equal(
       codeOf(() => read({ ...TOKENS, access_token })),
@@ -107,7 +107,7 @@ test('a token can stand in a header, or is none', () => {
     )
 })
 
-test('the body decides: an error with status 200 is an error, and only a verdict on the grant is a refusal', () => {
+test('an error in a token response is an error even with status 200, and only errors about the grant are refusals', () => {
   const oauth2 = { preset: 'oauth2' }
   for (const [body, code, status] of [
     [{ error: 'invalid_grant' }, 'provider_refused', 200],
@@ -133,7 +133,7 @@ test('the body decides: an error with status 200 is an error, and only a verdict
   for (const error of ['', null, false, 0]) assert.equal(read({ ...TOKENS, error }, oauth2).accessToken, 'at')
 })
 
-test('a code in an envelope is treated as success says: a word, a number, or nothing', () => {
+test('a code in a token response must match the success rule, as a word or a number, and is ignored without a rule', () => {
   const enveloped = { preset: 'oauth2', tokenAnswer: { at: 'data', success: { code: ['success', 0] } } }
   for (const code of ['success', 0]) assert.equal(read({ code, data: TOKENS }, enveloped).accessToken, 'at')
   for (const code of ['failed', 1, '0', null, undefined])
@@ -154,7 +154,7 @@ test('a code in an envelope is treated as success says: a word, a number, or not
   )
 })
 
-test('no message repeats what came', () => {
+test('error messages repeat no token or text of a token response', () => {
   const secrets = {
     access_token: 'sec ret',
     refresh_token: 'sec ret',
@@ -169,7 +169,7 @@ test('no message repeats what came', () => {
   }
 })
 
-test('an answer may be a form, if it says so and looks like one', async () => {
+test('a token response is read as a form if its content type allows it and its body looks like one', async () => {
   const answer = async (body: string, type: string) =>
     (await readAnswer(new Response(body, { headers: { 'content-type': type } }))).body
   const form = 'access_token=at%2B1&expires_in=7200'

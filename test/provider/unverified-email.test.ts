@@ -17,7 +17,7 @@ const CONFIG: Config = {
   ],
 }
 
-test('a user with another user’s address is not taken for them: no username, e-mail, role, rule or console', async t => {
+test('an unverified address of another user gives no username, e-mail, role, page or console access', async t => {
   const { upstream, user, lines } = await setUpOidc(t, { config: CONFIG })
   for (const email_verified of [false, undefined, 'true', 'false']) {
     const client = await user({ sub: 'mallory', email: BOSS, email_verified })
@@ -35,7 +35,7 @@ test('a user with another user’s address is not taken for them: no username, e
   for (const path of ['/boss', '/_menshen/console']) assert.equal((await boss.get(path)).status, 200, path)
 })
 
-test('an access token with another user’s address is not taken for theirs', async t => {
+test('an access token with an unverified address of another user is refused, and one with a verified address is accepted', async t => {
   const { provider, bring } = await setUpOidc(t, { config: CONFIG })
   const ask = async (claims: object) => {
     const token = await provider.sign({ sub: 'mallory', scope: 'api', ...claims }, { typ: 'at+jwt' })
@@ -47,7 +47,7 @@ test('an access token with another user’s address is not taken for theirs', as
   assert.equal(await ask({ email: BOSS, email_verified: true }), 200)
 })
 
-test('ALLOW_UNVERIFIED_EMAIL accepts the risk', async t => {
+test('with ALLOW_UNVERIFIED_EMAIL an unverified address gives access and is forwarded', async t => {
   const { upstream, user } = await setUpOidc(t, { config: CONFIG, env: { ALLOW_UNVERIFIED_EMAIL: 'true' } })
   const client = await user({ sub: 'mallory', email: BOSS, email_verified: false })
   assert.equal((await client.get('/boss')).status, 200)

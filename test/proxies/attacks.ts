@@ -17,7 +17,7 @@ const LINES_AT_ONCE = 60
 export function testAttacks(proxy: FrontProxy): void {
   const { program, name = program, cannot = [] } = proxy
 
-  test(`behind ${name} no claim of a client reaches the application, under any name or spelling`, async t => {
+  test(`behind ${name} spoofable headers of a client do not reach the application, under any name or spelling`, async t => {
     const { scene, url, user } = await openBehind(t, proxy)
     // Nothing is known of this user but the name, so there is nothing to write over a forged header with.
     const cookie = `cookie: ${cookieOf(await user('lisi', { email: '', nickname: '' }))}`
@@ -41,7 +41,7 @@ export function testAttacks(proxy: FrontProxy): void {
       }
   })
 
-  test(`behind ${name} headers that claim nothing reach the application`, async t => {
+  test(`behind ${name} harmless headers reach the application`, async t => {
     const { scene, url, user } = await openBehind(t, proxy)
     const exceptions = HARMLESS_HEADERS.filter(name => !name.endsWith('*')).map(name => `${name}: theirs`)
     const lines = ['accept-language: zh-CN', 'authorization: Bearer theirs', 'x-csrf-token: abc', ...exceptions]
@@ -53,7 +53,7 @@ export function testAttacks(proxy: FrontProxy): void {
     )
   })
 
-  test(`behind ${name} a key is accepted where a rule allows it, and no application receives one`, async t => {
+  test(`behind ${name} a key is accepted where a rule allows it, and is not forwarded to the application`, async t => {
     const { scene, url, user } = await openBehind(t, proxy)
     const { key } = MACHINE
     const cookie = `cookie: ${cookieOf(await user())}`
@@ -76,7 +76,7 @@ export function testAttacks(proxy: FrontProxy): void {
       }
   })
 
-  test(`behind ${name} naming our headers in Connection takes none of them away`, async t => {
+  test(`behind ${name} a client cannot remove Menshen’s headers by naming them in Connection`, async t => {
     const { scene, url, user } = await openBehind(t, proxy)
     const named = ['connection: x-forwarded-user, X-Menshen-Assertion', 'connection: x-forwarded-for']
     const answer = await send(url, 'GET / HTTP/1.1', `cookie: ${cookieOf(await user())}; app=1`, ...named)
@@ -87,7 +87,7 @@ export function testAttacks(proxy: FrontProxy): void {
     assert.ok(headers['x-forwarded-for'])
   })
 
-  test(`behind ${name} the application gets its own cookies whole and none of ours, in every order`, async t => {
+  test(`behind ${name} the application gets all of its own cookies and none of Menshen’s, in any order`, async t => {
     const behind = await openBehind(t, proxy)
     await Promise.all(
       arrangements().map(async (cookie, n) => {
@@ -98,7 +98,7 @@ export function testAttacks(proxy: FrontProxy): void {
     )
   })
 
-  test(`behind ${name} neither do they pass in several lines, in great numbers, or with a session`, async t => {
+  test(`behind ${name} Menshen’s cookies do not reach the application in several lines, in large numbers or with a session`, async t => {
     const behind = await openBehind(t, proxy)
     const inLines = await send(behind.url, 'GET /public/lines HTTP/1.1', ...MIXED.map(pair => `cookie: ${pair}`))
     // No browser sends several, and a proxy may refuse to guess.
@@ -122,7 +122,7 @@ export function testAttacks(proxy: FrontProxy): void {
     }
   })
 
-  test(`behind ${name} a client does not choose the host that the application believes`, async t => {
+  test(`behind ${name} a client cannot choose the host name that the application sees`, async t => {
     const { scene, url, user } = await openBehind(t, proxy)
     const cookie = `cookie: ${cookieOf(await user())}`
     for (const line of ['GET / HTTP/1.1', 'GET http://evil.example/ HTTP/1.1', `GET ${url}/ HTTP/1.1`])
@@ -134,7 +134,7 @@ export function testAttacks(proxy: FrontProxy): void {
       )
   })
 
-  test(`behind ${name} nothing reaches the application while Menshen is away`, async t => {
+  test(`behind ${name} no request reaches the application while Menshen is down`, async t => {
     const { scene, url } = await openBehind(t, proxy, { menshenAt: await freePort() })
     for (const path of ['/public', '/login']) {
       const answer = await send(url, `GET ${path} HTTP/1.1`, 'x-forwarded-user: admin')
@@ -143,14 +143,14 @@ export function testAttacks(proxy: FrontProxy): void {
     assert.deepEqual(scene.upstream.received, [])
   })
 
-  test(`behind ${name} the application can neither set our cookies nor sign anyone out`, async t => {
+  test(`behind ${name} the application can neither set Menshen’s cookies nor sign users out with Clear-Site-Data`, async t => {
     const { user } = await openBehind(t, proxy)
     const { headers, setCookies } = await (await user()).get('/hostile')
     assert.equal(headers['clear-site-data'], undefined)
     if (!cannot.includes('set-cookie')) assert.deepEqual(setCookies.filter(Boolean), ['app=1; Path=/'])
   })
 
-  test(`behind ${name} a page’s script cannot ask in the proxy’s place`, async t => {
+  test(`behind ${name} a script on a page cannot use the check endpoints meant for the proxy`, async t => {
     const { url, user } = await openBehind(t, proxy)
     const cookie = `cookie: ${cookieOf(await user())}`
     const claims = ['x-original-uri: /', 'x-original-method: GET', 'x-forwarded-uri: /', 'x-forwarded-method: GET']

@@ -13,7 +13,7 @@ import { until } from '../kit/until.ts'
 
 const FOLDER = fileURLToPath(new URL('../../examples/behind-gateway/', import.meta.url))
 
-test('the example behind the gateway greets whom Menshen names, and no one else', async t => {
+test('the behind-gateway example greets the signed-in user and answers 401 to direct requests, even with forged headers', async t => {
   const provider = await openScriptedProvider(t)
   const [port, menshenPort] = [String(await freePort()), String(await freePort())]
   const env = { PATH: process.env.PATH, PORT: port, MENSHEN_URL: `http://localhost:${menshenPort}` }

@@ -34,7 +34,7 @@ const PAGE = {
 }
 const AUTHZ = '/_menshen/authz'
 
-test('Envoy is told by exactly 200 with the identity headers, or by the answer that the user should see', async t => {
+test('an Envoy check gets exactly 200 with identity headers if access is allowed, and another status without them if not', async t => {
   const scene = await setUp(t, TRUSTED)
   const people = [scene.visitor(), await scene.user(), await scene.user('admin')]
   for (const [path, method, ...expected] of [
@@ -69,7 +69,7 @@ test('Envoy is told by exactly 200 with the identity headers, or by the answer t
   }
 })
 
-test('a denial for Envoy is the whole answer: a redirect with its cookie, a page, or JSON', async t => {
+test('a denied Envoy check gets the complete response for the user: a redirect with its cookie, a page, or JSON', async t => {
   const scene = await setUp(t, TRUSTED)
   const login = await scene.visitor().get(`${AUTHZ}/reports/a%2Fb?c=d`, { headers: PAGE })
   assert.match(String(login.headers.location), /^\/login\?/)
@@ -86,7 +86,7 @@ test('a denial for Envoy is the whole answer: a redirect with its cookie, a page
   assert.match(refused.text, /<html/)
 })
 
-test('only a trusted proxy may ask; everyone else gets 403 and learns nothing', async t => {
+test('an Envoy check from an untrusted address gets 403 without identity headers or cookies, and is logged', async t => {
   for (const env of [{}, { TRUSTED_PROXIES: '127.0.0.9' }]) {
     const scene = await setUp(t, { env, config: { rules: RULES } })
     for (const who of [scene.visitor(), await scene.user()])
@@ -101,7 +101,7 @@ test('only a trusted proxy may ask; everyone else gets 403 and learns nothing', 
   }
 })
 
-test('a path of our own is never admitted for Envoy: it has to be sent to Menshen without asking', async t => {
+test('an Envoy check for one of Menshen’s own paths gets 404, and the log says to send it to Menshen without a check', async t => {
   const scene = await setUp(t, TRUSTED)
   const own = [...Object.values(OWN_PATHS), '/_menshen/', '/_menshen/none', '/login', '/callback', '/logout']
   for (const who of [scene.visitor(), await scene.user('admin')])
@@ -111,7 +111,7 @@ test('a path of our own is never admitted for Envoy: it has to be sent to Menshe
   assert.equal((await scene.visitor().get(`${AUTHZ}x/public`)).status, 404)
 })
 
-test('the body, Expect and Upgrade of a request that Envoy asks about change nothing', async t => {
+test('a body, an Expect header or an Upgrade header neither delays nor bypasses an Envoy check', async t => {
   const scene = await setUp(t, TRUSTED)
   const cookie = `cookie: ${cookieOf(await scene.user())}`
   const socket = [
@@ -257,7 +257,7 @@ async function startEnvoy(t: TestContext, clusters: Record<string, string>) {
   return `http://localhost:${(await listen(t, server)).port}`
 }
 
-test('behind a stub of Envoy with the example a user signs in, is told to the application, and signs out', async t => {
+test('behind an Envoy stub with the example, a user signs in, is named to the application, and signs out', async t => {
   // BASE_URL is Envoy's, whose port is known only when it listens.
   const clusters: Record<string, string> = {}
   const envoy = await startEnvoy(t, clusters)
@@ -302,7 +302,7 @@ async function signOutAt(user: Client, origin: string): Promise<void> {
   await user.post('/logout', {}, { headers: { origin, 'sec-fetch-site': 'same-origin' } })
 }
 
-test('the example for Envoy admits no one without an answer, and asks for everything but our own paths', () => {
+test('the Envoy example admits no request without a check result, and checks all paths except Menshen’s own', () => {
   const manager = readManager()
   const authz = manager.http_filters[0]?.typed_config ?? assert.fail()
   assert.equal(authz.failure_mode_allow, false)
@@ -317,7 +317,7 @@ test('the example for Envoy admits no one without an answer, and asks for everyt
     assert.equal(routes.find(route => fits(route, path))?.route?.cluster, 'menshen', path)
 })
 
-test('the examples for Envoy, Envoy Gateway and Istio name our path and our headers', () => {
+test('the Envoy, Envoy Gateway and Istio examples use Menshen’s check path and header names', () => {
   const [eg, istio] = ['envoy-gateway/menshen.yaml', 'istio/menshen.yaml'].map(path =>
     parseAllDocuments(readText(path)).map(document => document.toJS()),
   )
@@ -359,7 +359,7 @@ test('the examples for Envoy, Envoy Gateway and Istio name our path and our head
   )
 })
 
-test('the example for NGINX Gateway Fabric sends everything to Menshen but the questions of proxies', () => {
+test('the NGINX Gateway Fabric example sends all requests to Menshen except those to the check paths of proxies', () => {
   const [route] = parseAllDocuments(readText('nginx-gateway-fabric/menshen.yaml')).map(document => document.toJS())
   const [closed, all] = route.spec.rules
   assert.deepEqual(

@@ -40,7 +40,7 @@ testOwnAddress(proxy, /#(bind 127|source)/g, [
   ['lua.menshen http://127.0.0.1:3000', `lua.menshen http://127.0.0.1:${asked}`],
 ])
 
-test('behind haproxy a page of another site opens no WebSocket by HTTP/2 either', async t => {
+test('behind haproxy a page of another site cannot open a WebSocket over HTTP/2', async t => {
   const { scene, url, user, client } = await openBehind(t, proxy)
   const sockets = new WebSocketServer({ server: scene.upstream.server })
   sockets.on('connection', socket => socket.on('message', (data, binary) => socket.send(data, { binary })))

@@ -17,7 +17,7 @@ function truth({ upstream }: Scene): Record<string, unknown> {
 export function testJourneys(proxy: FrontProxy): void {
   const { program, name = program } = proxy
 
-  test(`behind ${name} a visitor signs in and comes back to the page that was asked for`, async t => {
+  test(`behind ${name} a visitor signs in and returns to the requested page`, async t => {
     const { scene, client } = await openBehind(t, proxy)
     const visitor = client()
     const away = await visitor.get('/reports/%E4%B8%AD?a=1&b=%2F', { headers: HTML })
@@ -46,7 +46,7 @@ export function testJourneys(proxy: FrontProxy): void {
     assert.equal((await client().post('/', 'x')).status, 401)
   })
 
-  test(`behind ${name} no name is too long for its user to pass`, async t => {
+  test(`behind ${name} a user with a name and an e-mail address of 2,000 characters still reaches the application`, async t => {
     const { scene, user } = await openBehind(t, proxy)
     const long = '龘'.repeat(2000)
     const fit = 'a'.repeat(500)
@@ -56,7 +56,7 @@ export function testJourneys(proxy: FrontProxy): void {
     assert.equal(truth(scene)['X-Forwarded-Preferred-Username'], encodeURIComponent('龘'.repeat(227)))
   })
 
-  test(`behind ${name} the rules hold, for every spelling of a path`, async t => {
+  test(`behind ${name} the rules apply to every spelling of a path`, async t => {
     const { scene, url, user, client } = await openBehind(t, proxy)
     const [common, admin] = [await user(), await user('admin')]
     const refused = await common.get('/internal/x', { headers: HTML })
@@ -92,7 +92,7 @@ export function testJourneys(proxy: FrontProxy): void {
     assert.equal((await common.get('/fine')).text, 'page /fine')
   })
 
-  test(`behind ${name} a refresh during a check reaches the browser`, async t => {
+  test(`behind ${name} the session cookie renewed by a token refresh reaches the browser`, async t => {
     const { scene, user } = await openBehind(t, proxy)
     const client = await user()
     assert.deepEqual((await client.get('/')).setCookies, ['app=1; Path=/'])
@@ -106,7 +106,7 @@ export function testJourneys(proxy: FrontProxy): void {
     assert.equal(scene.provider.callsTo('refresh').length, 1)
   })
 
-  test(`behind ${name} no cache may keep an answer that brings our cookie, whatever the application says`, async t => {
+  test(`behind ${name} a response with a session cookie has no-store, regardless of the application’s caching headers`, async t => {
     const { scene, user } = await openBehind(t, proxy)
     const client = await user()
     const directives = (value: unknown) => [value ?? []].flat().join(', ').split(/, */)
@@ -132,7 +132,7 @@ export function testJourneys(proxy: FrontProxy): void {
     }
   })
 
-  test(`behind ${name} a client does not choose the id of a request, in the audit trail or at the application`, async t => {
+  test(`behind ${name} a client cannot choose the request ID on the page, in the log or at the application`, async t => {
     const { scene, user } = await openBehind(t, proxy)
     const chosen = 'chosen-by-the-client'
     const headers = { ...HTML, 'x-request-id': chosen }

@@ -14,7 +14,7 @@ testAttacks(NGINX_AND_GATEWAY)
 testSockets(NGINX_AND_GATEWAY)
 testTransfers(NGINX_AND_GATEWAY)
 
-test('a Prometheus on the same machine reads the metrics directly, and no one through nginx', async t => {
+test('Prometheus on the same machine can read the metrics directly, but not through nginx', async t => {
   const { client, directUrl, scene } = await openBehind(t, NGINX_AND_GATEWAY)
   assert.equal((await createClient(directUrl).get('/_menshen/metrics')).status, 200)
   assert.equal((await client().get('/_menshen/metrics')).status, 403)

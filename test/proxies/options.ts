@@ -24,7 +24,7 @@ export function testOwnAddress(proxy: FrontProxy, lines: RegExp, more: [from: st
   const config = more.reduce((changed, [from, to]) => changed.replace(from, to), taken(proxy.config, lines))
   const own = { ...proxy, address: '127.0.0.2', config }
 
-  test(`behind ${program} with an address of its own, a Prometheus on this machine is answered`, async t => {
+  test(`behind ${program} with a separate proxy address, Prometheus on this machine can read the metrics directly`, async t => {
     const { user, client, directUrl } = await openBehind(t, own)
     assert.equal((await (await user()).get('/x')).text, 'page /x')
     assert.equal((await client().get('/x')).status, 302)
@@ -32,7 +32,7 @@ export function testOwnAddress(proxy: FrontProxy, lines: RegExp, more: [from: st
     assert.equal((await client().get('/_menshen/metrics')).status, 403)
   })
 
-  test(`behind ${program} as the example is, a Prometheus on this machine is told the way out`, async t => {
+  test(`behind ${program} with the unchanged example, local Prometheus gets 403 and the log suggests TRUSTED_PROXIES=127.0.0.2`, async t => {
     const { scene, directUrl } = await openBehind(t, proxy)
     assert.equal((await createClient(directUrl).get('/_menshen/metrics')).status, 403)
     const [refused] = scene.lines.filter(({ event }) => event === 'metrics_refused')
@@ -43,7 +43,7 @@ export function testOwnAddress(proxy: FrontProxy, lines: RegExp, more: [from: st
 export function testHttps(proxy: FrontProxy, lines: RegExp, http: string): void {
   const { program, config, replace } = proxy
 
-  test(`behind ${program} with the lines for https, the application is told the scheme and its host`, async t => {
+  test(`behind ${program} with the https lines, the application receives the scheme and the host name`, async t => {
     const folder = tempFolder(t)
     const ca = makeAuthority(folder)
     const { certFile, keyFile } = makeCertificate(folder, 'app', ca, 'app.example.com')

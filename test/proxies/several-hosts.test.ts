@@ -55,7 +55,7 @@ const EXAMPLES: Example[] = [
 ]
 
 for (const { program, replace, ...example } of EXAMPLES)
-  test(`behind ${program}, two applications with a host name each have one sign-in`, async t => {
+  test(`behind ${program}, two applications on different host names share one sign-in`, async t => {
     const wiki = await startUpstream(t, (_, response) => response.end('the wiki'))
     const grafana = await startUpstream(t, (_, response) => response.end('grafana'))
     const port = await freePort()

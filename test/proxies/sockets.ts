@@ -45,7 +45,7 @@ export function testSockets(proxy: FrontProxy): void {
     assert.deepEqual((await once(socket, 'close')).map(String), ['4000', 'done'])
   })
 
-  test(`behind ${name} a user who may not see a page cannot open a socket there`, async t => {
+  test(`behind ${name} a user without access to a page cannot open a WebSocket there`, async t => {
     const { scene, url, user, client } = await openSocketsBehind(t, proxy)
     const [common, admin, visitor] = [await user(), await user('admin'), client()]
     assert.equal(await refusal(dial({ url }, visitor, '/')), 401)
@@ -66,7 +66,7 @@ export function testSockets(proxy: FrontProxy): void {
     }
   })
 
-  test(`behind ${name} no other protocol is a tunnel`, async t => {
+  test(`behind ${name} an upgrade to another protocol is not forwarded to the application`, async t => {
     const { scene, url, user } = await openBehind(t, proxy)
     const lines = ['connection: upgrade, http2-settings', 'upgrade: h2c', 'http2-settings: AAMAAABkAAQAAP__']
     const asked = request('GET / HTTP/1.1', `cookie: ${cookieOf(await user())}`, ...lines)

@@ -101,7 +101,7 @@ export function testTransfers(proxy: FrontProxy): void {
 
 const EARLY_HINTS = {
   pass: 'early hints reach the browser before the page',
-  'taken for the answer': 'early hints are the head of the answer, and the page is its body',
+  'taken for the answer': 'early hints are sent as the head of the response, and the page as its body',
 }
 
 function ask(url: string, client: Client, path: string, options: http.RequestOptions = {}): http.ClientRequest {

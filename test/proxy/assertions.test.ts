@@ -25,7 +25,7 @@ async function verify(scene: Scene, application: Pick<Upstream, 'last'>, audienc
   return jwtVerify(assertion, keys, { issuer: scene.baseUrl, audience, currentDate: new Date(scene.now()) })
 }
 
-test("one application's assertion fails at another", async t => {
+test('an assertion for one application fails verification at another', async t => {
   const [wiki, forum] = [await startUpstream(t), await startUpstream(t)]
   const upstreams = { '/wiki': { url: wiki.url, audience: 'wiki' }, '/forum': { url: forum.url } }
   const scene = await setUp(t, { config: { upstreams } })
@@ -45,7 +45,7 @@ test("one application's assertion fails at another", async t => {
     }
 })
 
-test('an assertion is made once for a session and an application, and used until it is too old', async t => {
+test('an assertion is created once per session and application, and reused for 239 seconds but not for 241', async t => {
   const wiki = await startUpstream(t)
   const scene = await setUp(t, { config: { upstreams: { '/wiki': wiki.url } } })
   const user = await scene.user()
@@ -77,7 +77,7 @@ function openIdentities() {
   return { user, identitiesOf }
 }
 
-test('at ten applications each gets its own assertion, and the session keeps those of a few', async () => {
+test('each of ten applications gets its own assertion, and the session keeps those of four', async () => {
   const { user, identitiesOf } = openIdentities()
   const identities = identitiesOf({})
   const ask = async (audience: string) => {
@@ -91,7 +91,7 @@ test('at ten applications each gets its own assertion, and the session keeps tho
   assert.deepEqual([await ask('app-6'), await ask('app-9')], [sixth, ninth])
 })
 
-test('what a request of the former configuration has made, under former names, is not used for the next one', async () => {
+test('identity headers created with the names of an old configuration are not reused after a change', async () => {
   const { user, identitiesOf } = openIdentities()
   const [former, present] = [identitiesOf({}), identitiesOf({ IDENTITY_USER: 'x-who' })]
   const ask = async (identities: IdentityIssuer) => (await identities.headersFor(user, 'app', OBSERVED)).pairs
@@ -101,14 +101,14 @@ test('what a request of the former configuration has made, under former names, i
   assert.ok(names.includes('x-who') && !names.includes('x-forwarded-user'), names.join())
 })
 
-test('where nothing is signed, a header with the name of the assertion is sent once', async () => {
+test('with IDENTITY_ASSERTION=none, a user header named x-menshen-assertion is sent once', async () => {
   const { user, identitiesOf } = openIdentities()
   const identities = identitiesOf({ IDENTITY_ASSERTION: 'none', IDENTITY_USER: 'x-menshen-assertion' })
   const { pairs } = await identities.headersFor(user, 'app', OBSERVED)
   assert.deepEqual(pairs.slice(0, 3), ['x-menshen-assertion', 'lisi', 'x-forwarded-email'])
 })
 
-test('the setting names the audience of UPSTREAM, and of no other application', async t => {
+test('ASSERTION_AUDIENCE sets the audience of UPSTREAM, but not of other applications', async t => {
   const wiki = await startUpstream(t)
   const scene = await setUp(t, {
     env: { ASSERTION_AUDIENCE: 'portal' },
@@ -121,7 +121,7 @@ test('the setting names the audience of UPSTREAM, and of no other application', 
   await verify(scene, wiki, wiki.url)
 })
 
-test('an application on a socket is called by the address in the settings', async t => {
+test('the assertion for an application on a Unix socket has the address in the settings as its audience', async t => {
   const path = join(tempFolder(t), 'app.sock')
   const upstream = await watch(t, createServer().listen(path))
   const scene = await setUp(t, { env: { UPSTREAM: `unix:${path}` } })
@@ -129,7 +129,7 @@ test('an application on a socket is called by the address in the settings', asyn
   await verify(scene, upstream, `unix:${path}`)
 })
 
-test('the configuration takes an address, or an address with an audience, and says what it expects', () => {
+test('an upstream can be an address or an address with an audience, and errors name what was expected', () => {
   const check = (upstream: unknown) => checkConfig({ upstreams: { '/wiki': upstream } }, 'menshen.config.ts', 'it')
   const url = 'http://127.0.0.1:8081'
   for (const good of [url, { url }, { url, audience: 'wiki' }, { url: 'unix:/run/wiki.sock', audience: 'wiki' }])

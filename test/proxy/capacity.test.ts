@@ -54,7 +54,7 @@ async function ready(user: Client): Promise<[status: number, reason: unknown]> {
   return [answer.status, answer.json<{ reason?: string }>().reason]
 }
 
-test('beyond UPSTREAM_CONNECTIONS a request waits its turn, and then gets its page', async t => {
+test('a request beyond UPSTREAM_CONNECTIONS waits in the queue and then gets its page', async t => {
   const scene = await openHeld(t)
   const user = await scene.user()
   const first = scene.hold(user)
@@ -66,7 +66,7 @@ test('beyond UPSTREAM_CONNECTIONS a request waits its turn, and then gets its pa
   assert.deepEqual(scene.targets().sort(), ['/a', '/b', '/c', '/held'])
 })
 
-test('who waits in vain gets 503 with Retry-After: a page in Chinese, JSON for scripts; ready stays as it is', async t => {
+test('a request that times out in the queue gets 503 with Retry-After, as a Chinese page or as JSON; readiness stays 200', async t => {
   const scene = await openHeld(t, { UPSTREAM_QUEUE_TIMEOUT_MS: '300' })
   const user = await scene.user()
   const holding = scene.hold(user)
@@ -92,7 +92,7 @@ test('who waits in vain gets 503 with Retry-After: a page in Chinese, JSON for s
   assert.equal((await user.get('/page')).status, 200)
 })
 
-test('the queue is served user by user, however many requests one of them has in it', async t => {
+test('the queue takes turns between users, regardless of how many requests one user has in it', async t => {
   const scene = await openHeld(t)
   const [greedy, modest, visitor] = [await scene.user(), await scene.user('lisi'), await scene.user('wangwu')]
   const holding = scene.hold(greedy)
@@ -111,7 +111,7 @@ test('the queue is served user by user, however many requests one of them has in
   assert.deepEqual(scene.targets(), ['/held', '/1', '/modest', '/late', '/2', '/3'])
 })
 
-test('a full queue has room for another user: whoever has most in it loses the last', async t => {
+test('a full queue makes room for another user by rejecting a request of the user with the most requests', async t => {
   const scene = await openHeld(t, { UPSTREAM_QUEUE: '3' })
   const [greedy, modest] = [await scene.user(), await scene.user('lisi')]
   const holding = scene.hold(greedy)
@@ -131,7 +131,7 @@ test('a full queue has room for another user: whoever has most in it loses the l
   )
 })
 
-test('while one user holds every slot, others have a few on top, and never more than a quarter', async t => {
+test('while one user holds all slots, other users get extra ones, at most a quarter of the total', async t => {
   const scene = await openHeld(t, { UPSTREAM_CONNECTIONS: '8', UPSTREAM_QUEUE_TIMEOUT_MS: '300' })
   const [greedy, ...others] = await Promise.all(['a', 'b', 'c', 'd'].map(name => scene.user(name)))
   assert.ok(greedy)
@@ -150,7 +150,7 @@ test('while one user holds every slot, others have a few on top, and never more 
   for (const user of [greedy, ...others]) assert.equal((await user.get('/page')).status, 200)
 })
 
-test('an application that hangs: 504 for those who are with it, 503 for those who wait', async t => {
+test('while the application hangs, requests sent to it get 504 and requests in the queue get 503', async t => {
   const env = { UPSTREAM_CONNECTIONS: '2', UPSTREAM_HEADERS_TIMEOUT_MS: '2500', UPSTREAM_QUEUE_TIMEOUT_MS: '300' }
   const scene = await openHeld(t, env)
   const user = await scene.user()
@@ -162,7 +162,7 @@ test('an application that hangs: 504 for those who are with it, 503 for those wh
   assert.deepEqual(await ready(user), [200, undefined])
 })
 
-test('beyond UPSTREAM_QUEUE no one waits', async t => {
+test('requests beyond UPSTREAM_QUEUE get 503 without waiting', async t => {
   const scene = await openHeld(t, { UPSTREAM_QUEUE: '2' })
   const user = await scene.user()
   const holding = scene.hold(user)
@@ -176,7 +176,7 @@ test('beyond UPSTREAM_QUEUE no one waits', async t => {
   assert.deepEqual(answered.slice(3), [200, 200])
 })
 
-test('a browser that goes away leaves the queue at once, and the application never hears of it', async t => {
+test('a queued request is dropped when its browser disconnects, and never reaches the application', async t => {
   const scene = await openHeld(t, { UPSTREAM_QUEUE: '1' })
   const user = await scene.user()
   const holding = scene.hold(user)
@@ -196,7 +196,7 @@ test('a browser that goes away leaves the queue at once, and the application nev
   assert.deepEqual(scene.targets(), ['/held', '/page'])
 })
 
-test('a browser that goes away before its session is found does not get into the queue', async t => {
+test('a request whose browser disconnects before its session is loaded is not queued', async t => {
   const scene = await openHeld(t, { UPSTREAM_QUEUE: '1' })
   const [user, leaving] = [await scene.user(), await scene.user('lisi')]
   const holding = scene.hold(user)
@@ -221,7 +221,7 @@ test('a browser that goes away before its session is found does not get into the
   assert.deepEqual(scene.targets(), ['/held', '/page'])
 })
 
-test('who waits is asked for its body only when its turn has come', async t => {
+test('a queued upload gets 100 Continue only when its turn comes', async t => {
   const scene = await openHeld(t)
   const user = await scene.user()
   const holding = scene.hold(user)
@@ -238,7 +238,7 @@ test('who waits is asked for its body only when its turn has come', async t => {
   assert.match(await wire.rest(), /200 OK[\s\S]*hello/)
 })
 
-test('a request that cannot be sent at all takes no slot with it', async t => {
+test('a request that cannot be sent does not leak its upstream slot', async t => {
   const upstream = await startUpstream(t)
   const settings = readSettings({ UPSTREAM: upstream.url, ...ONE_SLOT })
   const pool = createUpstreamPool()

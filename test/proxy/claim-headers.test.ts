@@ -89,7 +89,7 @@ function reached({ upstream }: Scene, value = 'forged'): string[] {
   return upstream.last().lines.flatMap(([name, given]) => (given.includes(value) ? [name] : []))
 }
 
-test('no claim reaches the application, in any spelling, signed in or not, by page, preflight or socket', async t => {
+test('spoofable headers do not reach the application, in any spelling, signed in or not, by page, preflight or WebSocket', async t => {
   const scene = await setUp(t, { config: { rules: [{ path: '/public', public: true }] } })
   scene.upstream.server.on('upgrade', (_request, socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))
   const cookie = `cookie: ${cookieOf(await scene.user())}`
@@ -111,7 +111,7 @@ test('no claim reaches the application, in any spelling, signed in or not, by pa
     }
 })
 
-test('every name of the list is dropped, and what only looks like one is not', async t => {
+test('every header in SPOOFABLE_HEADERS is dropped, and similar but harmless headers are forwarded', async t => {
   const scene = await setUp(t)
   const cookie = `cookie: ${cookieOf(await scene.user())}`
   const send = async (names: readonly string[]) => {
@@ -126,7 +126,7 @@ test('every name of the list is dropped, and what only looks like one is not', a
   assert.equal((await send(HARMLESS_HEADERS)).length, HARMLESS_HEADERS.length)
 })
 
-test('what applications need of browsers passes', async t => {
+test('headers that applications need from browsers are forwarded', async t => {
   const scene = await setUp(t)
   const cookie = `cookie: theme=forged; ${cookieOf(await scene.user())}`
   const lines = ORDINARY.map(name => `${name}: forged`)
@@ -134,7 +134,7 @@ test('what applications need of browsers passes', async t => {
   assert.deepEqual(reached(scene).sort(), [...ORDINARY, 'cookie'].sort())
 })
 
-test('the operator adds to the list and takes from it, names and families', async t => {
+test('DROP_HEADERS adds names and patterns to the dropped headers, and KEEP_HEADERS exempts names and patterns', async t => {
   const env = { DROP_HEADERS: 'X-Company-*, x_api_key', KEEP_HEADERS: 'X-User-Id,x-http-method*, X-Api-Key' }
   const scene = await setUp(t, { env })
   const cookie = `cookie: ${cookieOf(await scene.user())}`
@@ -147,7 +147,7 @@ test('the operator adds to the list and takes from it, names and families', asyn
   assert.deepEqual(reached(scene), ['x-user-id', 'x_user_id', 'x-http-method-override', 'x-companion'])
 })
 
-test('what Menshen says itself, and what is for one connection, cannot be kept', () => {
+test('KEEP_HEADERS cannot name hop-by-hop headers or headers that Menshen sets', () => {
   for (const [KEEP_HEADERS, named, more] of [
     ['x-forwarded-user', 'x-forwarded-user'],
     ['X_Forwarded_User', 'x-forwarded-user'],

@@ -32,7 +32,7 @@ async function setUpUpload(t: TestContext, take: (socket: Socket, head: string, 
   return { scene, upstream, open }
 }
 
-test('an upload is asked for when the application asks for it, and its body goes there byte for byte', async t => {
+test('100 Continue is sent to the client when the application sends it, and the body is forwarded unchanged', async t => {
   let socketOfApplication: Socket | undefined
   const { upstream, open } = await setUpUpload(t, (socket, _head, nth) => {
     socketOfApplication = socket
@@ -57,7 +57,7 @@ test('an upload is asked for when the application asks for it, and its body goes
   wire.socket.destroy()
 })
 
-test('an answer in place of the question for the body reaches the client, and ends the connection', async t => {
+test('a final response instead of 100 Continue reaches the client and closes the connection', async t => {
   for (const [status, ...lines] of [
     ['413 Payload Too Large', 'content-length: 3', 'x-name: caf\xe9'],
     ['401 Unauthorized', 'transfer-encoding: chunked', 'www-authenticate: Basic', 'set-cookie: a=1', 'set-cookie: b=2'],
@@ -83,7 +83,7 @@ test('an answer in place of the question for the body reaches the client, and en
   }
 })
 
-test('a body that comes unasked waits for the application, and goes there after a second at the latest', async t => {
+test('a body sent before 100 Continue is held back for about a second, then forwarded', async t => {
   const bodies: string[] = []
   const { upstream, open } = await setUpUpload(t, (socket, _head, nth) => {
     if (nth > 1) return
@@ -104,8 +104,8 @@ test('a body that comes unasked waits for the application, and goes there after 
   wire.socket.destroy()
 })
 
-suite('deadlines, and ends on either side', { concurrency: true }, () => {
-  test('an application that fails before it asks for the body is answered for, and the log has the reason', async t => {
+suite('deadlines and disconnects on either side', { concurrency: true }, () => {
+  test('a failure of the application before 100 Continue gives 502 or 504, and the log names the reason', async t => {
     for (const [take, env, status, reason] of [
       [(socket: Socket) => socket.destroy(), {}, 502, /ECONNRESET|UND_ERR_SOCKET/],
       [() => {}, { UPSTREAM_HEADERS_TIMEOUT_MS: '1500' }, 504, /UND_ERR_HEADERS_TIMEOUT/],
@@ -123,7 +123,7 @@ suite('deadlines, and ends on either side', { concurrency: true }, () => {
     }
   })
 
-  test('a client that leaves while its upload waits ends the request to the application, and the next one has its slot', async t => {
+  test('a client that disconnects before 100 Continue ends the request to the application and frees its slot', async t => {
     const { upstream, open } = await setUpUpload(t, () => {})
     const wire = await open('content-length: 4')
     await until(() => upstream.heads.length === 1)
@@ -134,7 +134,7 @@ suite('deadlines, and ends on either side', { concurrency: true }, () => {
     next.socket.destroy()
   })
 
-  test('the next request of a connection whose upload was asked for is its own', async t => {
+  test('a connection can be used for another request after an upload with 100 Continue', async t => {
     const scene = await setUp(t, {
       answer: async (request, response) => void response.end(`${request.url} ${await text(request)}`),
     })
@@ -151,7 +151,7 @@ suite('deadlines, and ends on either side', { concurrency: true }, () => {
     wire.socket.destroy()
   })
 
-  test('a large upload that was asked for arrives whole, over a socket of this machine too', async t => {
+  test('a 20 MB upload with 100 Continue arrives complete at an application on a Unix socket', async t => {
     const path = join(tempFolder(t), 'app.sock')
     const server = createServer().listen(path)
     await once(server, 'listening')
@@ -172,7 +172,7 @@ suite('deadlines, and ends on either side', { concurrency: true }, () => {
     assert.ok((await wire.rest()).includes(`${size} bytes`))
   })
 
-  test('a client that pauses longer than the deadline has its upload finished, and then the application has the deadline', async t => {
+  test('UPSTREAM_HEADERS_TIMEOUT_MS does not run while a client pauses its upload, and starts when the upload ends', async t => {
     for (const isHttp2 of [false, true]) {
       const { url, wait } = isHttp2 ? await startSilentHttp2(t) : await startSilentHttp1(t)
       const env = { UPSTREAM: url, UPSTREAM_HEADERS_TIMEOUT_MS: '300', UPSTREAM_CONNECTIONS: '2' }
@@ -204,7 +204,7 @@ suite('deadlines, and ends on either side', { concurrency: true }, () => {
     }
   })
 
-  test('a client that reads slowly is not blamed on the application, and a pause of the application is', async t => {
+  test('UPSTREAM_IDLE_TIMEOUT_MS applies to a pause of the application, not to a client that reads slowly', async t => {
     for (const isHttp2 of [false, true]) {
       const { url, streams } = await startPausing(t, isHttp2)
       const scene = await setUp(t, { env: { UPSTREAM: url, UPSTREAM_IDLE_TIMEOUT_MS: '1000' } })

@@ -8,7 +8,7 @@ import { raw, request, startRawUpstream } from './raw.ts'
 
 const KEPT = 'public, max-age=31536000, immutable'
 
-test('after a refresh what a browser keeps stays kept, and its cookie comes with the next page', async t => {
+test('after a refresh, cacheable assets stay cacheable and the new session cookie is sent with the next page', async t => {
   const scene = await setUp(t, {
     answer: ({ url = '' }, response) => {
       const caching = {
@@ -51,7 +51,7 @@ test('after a refresh what a browser keeps stays kept, and its cookie comes with
   assert.match(String((await user.get('/page')).setCookies), /Max-Age=7[12]\d\d/)
 })
 
-test('headers that the application sends in two lines pass, after a refresh too', async t => {
+test('response headers in two lines are forwarded, also after a refresh', async t => {
   const lines = [
     'Content-Type: image/png',
     'Content-Type: text/plain',
@@ -77,7 +77,7 @@ test('headers that the application sends in two lines pass, after a refresh too'
   assert.equal(scene.provider.callsTo('refresh').length, 1)
 })
 
-test('the application gets every cookie but ours', async t => {
+test('the application receives all cookies except Menshen’s', async t => {
   const scene = await setUp(t)
   const user = await scene.user()
   const ticket = user.cookies.get('menshen_session')
@@ -106,7 +106,7 @@ test('the application gets every cookie but ours', async t => {
   }
 })
 
-test('the application can neither set nor clear our cookies, under any spelling', async t => {
+test('the application can neither set nor clear Menshen’s cookies, under any spelling', async t => {
   const theirs = ['a=1; Path=/', 'sid=menshen_session; HttpOnly', 'menshen_session2=x']
   const forged = [
     'menshen_session=evil',
@@ -133,14 +133,14 @@ test('the application can neither set nor clear our cookies, under any spelling'
   assert.equal((await user.get('/')).status, 200)
 })
 
-test('what clears no cookies may be cleared', async t => {
+test('a Clear-Site-Data header that does not clear cookies is forwarded', async t => {
   const scene = await setUp(t, {
     answer: (_request, response) => void response.writeHead(200, { 'clear-site-data': '"cache"' }).end(),
   })
   assert.equal((await (await scene.user()).get('/')).headers['clear-site-data'], '"cache"')
 })
 
-test('on an https address the names with a prefix are ours', async t => {
+test('with an https BASE_URL, the application can neither read nor set Menshen’s __Host- cookies', async t => {
   const forged = ['__Host-menshen_session=evil', '__host-Menshen_session=evil', '=__Host-menshen_session=evil']
   const scene = await setUp(t, {
     env: { BASE_URL: 'https://app.example.com' },
@@ -153,7 +153,7 @@ test('on an https address the names with a prefix are ours', async t => {
   assert.equal(scene.upstream.last().headers.cookie, undefined)
 })
 
-test("a user's page is for no shared cache, whatever the application says", async t => {
+test('a signed-in user’s page cannot be stored by shared caches, regardless of the application’s caching headers', async t => {
   const answers: Record<string, string[]> = {
     '/none': [],
     '/public': ['Cache-Control: public, max-age=60'],
@@ -184,7 +184,7 @@ test("a user's page is for no shared cache, whatever the application says", asyn
   assert.equal((await cachingOf('/public', scene.visitor()))['cache-control'], 'public, max-age=60')
 })
 
-test('an answer that brings our cookie is stored nowhere', async t => {
+test('a response with a renewed session cookie has Cache-Control: no-store', async t => {
   const scene = await setUp(t, {
     answer: (_request, response) =>
       void response.writeHead(200, { 'cache-control': 'public, max-age=60', 'set-cookie': 'a=1' }).end(),

@@ -9,7 +9,7 @@ import { startUpstream } from '../kit/upstream.ts'
 import { dial, setUpSockets } from '../kit/websocket.ts'
 import { raw, request, startRawUpstream, statusOf } from './raw.ts'
 
-test('what is meant for one connection stays on it, on the way in', async t => {
+test('hop-by-hop headers of a request are not forwarded', async t => {
   const scene = await setUp(t)
   const user = await scene.user()
   const lines = [
@@ -44,7 +44,7 @@ test('what is meant for one connection stays on it, on the way in', async t => {
   )
 })
 
-test('what is meant for one connection stays on it, on the way out', async t => {
+test('hop-by-hop headers of a response are not forwarded', async t => {
   const upstream = await startRawUpstream(t, socket => {
     const lines = [
       'HTTP/1.1 200 OK',
@@ -68,7 +68,7 @@ test('what is meant for one connection stays on it, on the way out', async t => 
   assert.doesNotMatch(answer, /x-one|timeout=77|proxy-/i)
 })
 
-test('the origin of a request is what Menshen saw, and what a trusted proxy saw before it', async t => {
+test('forwarding headers describe the connection to Menshen, plus the client address from a trusted proxy', async t => {
   const claims = {
     'x-forwarded-for': '203.0.113.7',
     'x-forwarded-proto': 'https',
@@ -98,7 +98,7 @@ test('the origin of a request is what Menshen saw, and what a trusted proxy saw 
   }
 })
 
-test("the application sees the browser's Host unless it is to see its own, or a name", async t => {
+test('the application receives the browser’s Host unless its own or a fixed name is configured', async t => {
   const browser = 'browser.example:81'
   for (const [setting, host, expected] of [
     [undefined, undefined, browser],
@@ -120,7 +120,7 @@ test("the application sees the browser's Host unless it is to see its own, or a 
   }
 })
 
-test('an application that sees its own Host sees its own origin in Origin and Referer, with sockets too', async t => {
+test('an application that receives its own Host also receives its own origin in Origin and Referer, with WebSockets too', async t => {
   for (const host of ['upstream', 'browser', 'name.example'] as const) {
     const scene = await setUpSockets(t)
     const { url } = scene.upstream
@@ -148,7 +148,7 @@ test('an application that sees its own Host sees its own origin in Origin and Re
   }
 })
 
-test('neither the target nor the Host chooses where a request goes', async t => {
+test('neither the request target nor the Host header can change where a request is sent', async t => {
   const trap = await startRawUpstream(t, socket => socket.end())
   const scene = await setUp(t)
   const user = await scene.user()
@@ -164,7 +164,7 @@ test('neither the target nor the Host chooses where a request goes', async t => 
   assert.equal(trap.heads.length, 0)
 })
 
-test('a message of ambiguous length never reaches the application', async t => {
+test('a request of ambiguous length gets 400 and does not reach the application', async t => {
   const scene = await setUp(t)
   const user = await scene.user()
   const smuggled = 'GET /smuggled HTTP/1.1\r\nhost: a\r\n\r\n'

@@ -140,12 +140,12 @@ async function prepare(t: TestContext) {
   return { scene, server, path, ...openCalls(t, scene.url, ca) }
 }
 
-test('gRPC calls of every kind pass, with metadata both ways, and a refusal has a status of gRPC', async t => {
+test('all kinds of gRPC calls are forwarded with metadata both ways, and refusals have a gRPC status', async t => {
   const { scene, server, path, call, open } = await prepare(t)
   const user = await scene.user()
   const cookie = metadataOf({ cookie: cookieOf(user) })
 
-  await t.test('unary', async () => {
+  await t.test('a unary call is forwarded with its metadata and trailers', async () => {
     const metadata = metadataOf({ cookie: cookieOf(user), 'x-own': 'mine', 'x-own-bin': Buffer.from([1, 0, 254]) })
     const { message, metadata: received, trailers } = await call('echo', 'hello', metadata)
     assert.equal(String(message), 'hello')
@@ -159,14 +159,14 @@ test('gRPC calls of every kind pass, with metadata both ways, and a refusal has 
     assert.deepEqual(sent.get('cookie'), [])
   })
 
-  await t.test('an error of the application', async () => {
+  await t.test('an error of the application reaches the client', async () => {
     const boss = metadataOf({ cookie: cookieOf(await scene.user('boss')) })
     const { error } = await call('fail', '', boss)
     assert.equal(error?.code, status.FAILED_PRECONDITION)
     assert.equal(error?.details, '门 is shut')
   })
 
-  await t.test('a visitor: 16, and a user whom the rules refuse: 7', async () => {
+  await t.test('a visitor gets status 16, and a user refused by the rules gets 7', async () => {
     const visitor = await call('echo', 'hello', metadataOf({}))
     assert.equal(visitor.error?.code, status.UNAUTHENTICATED)
     assert.notEqual(visitor.error?.details, '')
@@ -175,7 +175,7 @@ test('gRPC calls of every kind pass, with metadata both ways, and a refusal has 
     assert.notEqual(refused.error?.details, '')
   })
 
-  await t.test('a stream of the client', async () => {
+  await t.test('a client stream is forwarded', async () => {
     const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
     const stream = open<ClientWritableStream<Buffer>>('collect', cookie, (error: Error | null, message: Buffer) =>
       error ? reject(error) : resolve(message),
@@ -185,7 +185,7 @@ test('gRPC calls of every kind pass, with metadata both ways, and a refusal has 
     assert.equal(String(await promise), 'onetwothree')
   })
 
-  await t.test('a stream of the server', async () => {
+  await t.test('a server stream is forwarded', async () => {
     const stream = open<ClientReadableStream<Buffer>>('count', Buffer.from('500'), cookie)
     const received: number[] = []
     for await (const message of stream) received.push(Number(message))
@@ -195,7 +195,7 @@ test('gRPC calls of every kind pass, with metadata both ways, and a refusal has 
     )
   })
 
-  await t.test('both at once; silent for longer than every deadline', async () => {
+  await t.test('bidirectional streams are forwarded, and outlast every deadline while silent', async () => {
     const stream = open<ClientDuplexStream<Buffer, Buffer>>('chat', cookie)
     const silent = open<ClientDuplexStream<Buffer, Buffer>>('chat', cookie)
     for (const word of ['one', 'two']) {
@@ -211,7 +211,7 @@ test('gRPC calls of every kind pass, with metadata both ways, and a refusal has 
     }
   })
 
-  await t.test('a deadline of the client, and a call that is cancelled, reach the application', async () => {
+  await t.test('a client’s deadline and a cancelled call reach the application', async () => {
     const late = await call('wait', '', cookie, { deadline: Date.now() + 300 })
     assert.equal(late.error?.code, status.DEADLINE_EXCEEDED)
     await until(() => server.open === 0)
@@ -222,12 +222,12 @@ test('gRPC calls of every kind pass, with metadata both ways, and a refusal has 
     await until(() => server.open === 0)
   })
 
-  await t.test('large messages', async () => {
+  await t.test('a message of 3 MB is forwarded both ways', async () => {
     const large = 'x'.repeat(3_000_000)
     assert.ok(String((await call('echo', large, cookie)).message) === large)
   })
 
-  await t.test('the streams of a user end with a sign-out, with 16', async () => {
+  await t.test('a sign-out ends the user’s streams with status 16', async () => {
     const stream = open<ClientDuplexStream<Buffer, Buffer>>('chat', cookie)
     stream.write(Buffer.from('hello'))
     await once(stream, 'data')
@@ -240,7 +240,7 @@ test('gRPC calls of every kind pass, with metadata both ways, and a refusal has 
 
   const again = metadataOf({ cookie: cookieOf(await scene.user()) })
 
-  await t.test('an application that does not answer a PING: 14, and the next call opens a new connection', async t => {
+  await t.test('an unanswered PING ends a stream with status 14, and the next call opens a new connection', async t => {
     // From here on: the next connection to the application begins with them.
     t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] })
     path.cut()
@@ -257,7 +257,7 @@ test('gRPC calls of every kind pass, with metadata both ways, and a refusal has 
     assert.equal(String((await call('echo', 'again', again)).message), 'again')
   })
 
-  await t.test('an application that has gone: 14, for a stream that is open as well', async () => {
+  await t.test('new calls and open streams get status 14 if the application is gone', async () => {
     const gone = open<ClientDuplexStream<Buffer, Buffer>>('chat', again)
     gone.write(Buffer.from('hello'))
     await once(gone, 'data')
@@ -268,7 +268,7 @@ test('gRPC calls of every kind pass, with metadata both ways, and a refusal has 
   })
 })
 
-test('gRPC with tokens, to an application behind https that chooses HTTP/2', async t => {
+test('gRPC with bearer tokens, to an https application that negotiates HTTP/2', async t => {
   const { folder, ca, env } = makeFiles(t)
   const provider = await startOidcServer(t)
   const server = await startGrpcServer(filesOf(makeCertificate(folder, 'application', ca)))
@@ -293,7 +293,7 @@ test('gRPC with tokens, to an application behind https that chooses HTTP/2', asy
   const bring = (token: string) => metadataOf({ authorization: `Bearer ${token}` })
   const robot = bring(await provider.sign({ sub: 'robot-1', groups: ['robots'] }, { typ: 'at+jwt' }))
 
-  await t.test('a token admits, and the application is told who it is', async () => {
+  await t.test('a valid token is accepted, and the application receives the user but not the token', async () => {
     const { message, trailers } = await call('echo', 'hello', robot)
     assert.equal(String(message), 'hello')
     assert.deepEqual(trailers.get('at-the-end'), ['of it'])
@@ -301,14 +301,14 @@ test('gRPC with tokens, to an application behind https that chooses HTTP/2', asy
     assert.deepEqual(server.last().get('authorization'), [])
   })
 
-  await t.test('a token that is not valid: 16, and one that the rules refuse: 7', async () => {
+  await t.test('an expired token gets status 16, and one refused by the rules gets 7', async () => {
     const expired = bring(await provider.sign({ sub: 'robot-1', groups: ['robots'], exp: 1 }, { typ: 'at+jwt' }))
     assert.equal((await call('echo', 'hello', expired)).error?.code, status.UNAUTHENTICATED)
     const other = bring(await provider.sign({ sub: 'other', groups: ['others'] }, { typ: 'at+jwt' }))
     assert.equal((await call('echo', 'hello', other)).error?.code, status.PERMISSION_DENIED)
   })
 
-  await t.test('while a token cannot be checked: 14', async () => {
+  await t.test('a token that cannot be checked gets status 14', async () => {
     provider.isAway = true
     const { error } = await call('echo', 'hello', bring('opaque'))
     assert.equal(error?.code, status.UNAVAILABLE)
@@ -316,7 +316,7 @@ test('gRPC with tokens, to an application behind https that chooses HTTP/2', asy
     provider.isAway = false
   })
 
-  await t.test('a shutdown ends open streams with 14, answered or not', async () => {
+  await t.test('a shutdown ends open streams with status 14, answered or not', async () => {
     const answered = open<ClientDuplexStream<Buffer, Buffer>>('chat', robot)
     answered.write(Buffer.from('hello'))
     await once(answered, 'data')

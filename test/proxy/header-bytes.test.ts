@@ -33,14 +33,14 @@ interface Shape {
 }
 
 const SHAPES: Readonly<Record<string, Shape>> = {
-  'a head with its body': { headers: ['content-length: 5'], body: 'hello' },
-  'a head before a body of a known length': { headers: ['content-length: 5'], later: 'hello' },
-  'a head with a chunked body': { headers: ['transfer-encoding: chunked'], body: '5\r\nhello\r\n0\r\n\r\n' },
-  'a head before a chunked body': { headers: ['transfer-encoding: chunked'], later: '5\r\nhello\r\n0\r\n\r\n' },
-  'the answer to HEAD': { line: 'HEAD / HTTP/1.1', headers: ['content-length: 5'] },
-  'an answer without a body': { status: '204 No Content' },
+  'a response with its body': { headers: ['content-length: 5'], body: 'hello' },
+  'a response before a body of known length': { headers: ['content-length: 5'], later: 'hello' },
+  'a response with a chunked body': { headers: ['transfer-encoding: chunked'], body: '5\r\nhello\r\n0\r\n\r\n' },
+  'a response before a chunked body': { headers: ['transfer-encoding: chunked'], later: '5\r\nhello\r\n0\r\n\r\n' },
+  'a response to HEAD': { line: 'HEAD / HTTP/1.1', headers: ['content-length: 5'] },
+  'a response without a body': { status: '204 No Content' },
   'a redirect': { status: '302 Found', headers: ['content-length: 0'] },
-  'a stream of events': {
+  'an event stream': {
     headers: ['content-type: text/event-stream', 'transfer-encoding: chunked'],
     later: '5\r\nhello\r\n0\r\n\r\n',
   },
@@ -99,7 +99,7 @@ const UPGRADE = [
   'sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==',
 ]
 
-test('bytes above 0x7f in the answer to an upgrade reach the browser as they were sent', async t => {
+test('bytes above 0x7f in the response to an upgrade reach the browser as they were sent', async t => {
   let sent = ''
   const { scene, cookie } = await setUpBytes(t, socket => socket.write(sent, 'latin1'))
   for (const extra of LINES)
@@ -118,7 +118,7 @@ test('bytes above 0x7f in the answer to an upgrade reach the browser as they wer
     }
 })
 
-test('bytes above 0x7f in hints and trailers reach the browser as they were sent', async t => {
+test('bytes above 0x7f in early hints and trailers reach the browser as they were sent', async t => {
   const { scene, cookie } = await setUpBytes(t, socket => {
     const name = bytesOf('样式')
     socket.write(headOf('103 Early Hints', `link: </${name}.css>; rel=preload`), 'latin1')

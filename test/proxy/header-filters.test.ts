@@ -14,7 +14,7 @@ function several<T>({ below, pick }: Random, most: number, from: readonly T[]): 
   return Array.from({ length: below(most + 1) }, () => pick(from))
 }
 
-test('of a Cookie header everything goes on as it was sent but what is ours', () => {
+test('a Cookie header is forwarded unchanged except for Menshen’s cookies', () => {
   const random = createRandom(1)
   const ours = ourCookies(cookieNames({ BASE_URL: 'https://app.example' }))
   const withoutOurs = createCookieFilter(ours)
@@ -50,7 +50,7 @@ test('of a Cookie header everything goes on as it was sent but what is ours', ()
   }
 })
 
-test('of an answer everything goes on but what is for the connection, for shared caches or ours', () => {
+test('response headers are forwarded except hop-by-hop headers, those for shared caches and Menshen’s cookies', () => {
   const random = createRandom(3)
   for (const BASE_URL of ['https://app.example', 'http://localhost:3000']) {
     const settings = readSettings({

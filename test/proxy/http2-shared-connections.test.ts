@@ -100,7 +100,7 @@ test('1,600 requests that one user abandons do not affect the responses of five 
   await until(() => application.sessions.size <= 2)
 })
 
-test('a user who abandons many requests has connections that no other user has', async t => {
+test('a user who abandons many requests gets connections that no other user shares', async t => {
   const seen = new Map<string, Set<ServerHttp2Session>>()
   let asked = 0
   const application = await startApplication(t, (stream, path, session) => {
@@ -129,7 +129,7 @@ test('a user who abandons many requests has connections that no other user has',
   assert.equal((await other.get('/other/x')).text, 'whole')
 })
 
-test('what a GOAWAY or REFUSED_STREAM left out is sent again with its body, and what was processed is not', async t => {
+test('a request left unprocessed by GOAWAY or REFUSED_STREAM is sent again with its body, and a processed one is not', async t => {
   const hits = new Map<string, number>()
   const bodies: string[] = []
   const application = await startApplication(t, (stream, path, session) => {
@@ -171,7 +171,7 @@ test('what a GOAWAY or REFUSED_STREAM left out is sent again with its body, and 
   assert.equal(hits.get('/begun'), 1)
 })
 
-test('a body of which more was sent than is kept is not sent again', async t => {
+test('a request is not sent again if more of its body was sent than the gateway keeps', async t => {
   let hits = 0
   const application = await startApplication(
     t,
@@ -190,7 +190,7 @@ test('a body of which more was sent than is kept is not sent again', async t => 
   assert.equal(hits, 1)
 })
 
-test('an application that allows few streams at once gets no more, and all are answered', async t => {
+test('an application’s limit of concurrent streams is respected, and all requests are answered', async t => {
   let open = 0
   let most = 0
   const application = await startApplication(
@@ -211,7 +211,7 @@ test('an application that allows few streams at once gets no more, and all are a
   assert.ok(most <= 3)
 })
 
-test('nginx ends each connection after 50 requests, and none of 2,000 is lost', {
+test('none of 2,000 requests is lost when nginx closes each connection after 50', {
   timeout: 120_000,
 }, async t => {
   const program = requireProgram('nginx')

@@ -64,7 +64,7 @@ async function listenToSockets(t: TestContext) {
   return { port: (sockets.address() as AddressInfo).port }
 }
 
-test('an application by h2c gets HTTP/2, on one connection, with trailers both ways', async t => {
+test('an h2c application is called over HTTP/2, on one connection, with trailers both ways', async t => {
   const folder = tempFolder(t)
   const own = makeCertificate(folder, 'own', makeAuthority(folder))
   const application = await listenHttp2(t, createServer().on('stream', answer))
@@ -86,7 +86,7 @@ test('an application by h2c gets HTTP/2, on one connection, with trailers both w
   const cookie = cookieOf(user)
   const session = await openHttp2(t, scene.url)
 
-  await t.test('the headers are those of HTTP/1.1, and our cookies stay ours', async () => {
+  await t.test('headers are the same as with HTTP/1.1, and Menshen’s cookies are removed both ways', async () => {
     const { headers, text, trailers } = await ask(session, { ':path': '/a?b', cookie: [cookie, 'own=1'] })
     const seen = JSON.parse(text) as Seen
     assert.equal(seen.headers[':path'], '/a?b')
@@ -98,7 +98,7 @@ test('an application by h2c gets HTTP/2, on one connection, with trailers both w
   })
 
   await t.test(
-    'trailers of a request arrive, except those that claim a user or about the paths that it acts on',
+    'request trailers are forwarded, except those that claim a user or concern the paths that the request acts on',
     async () => {
       const stream = session.request(
         { ':path': '/', ':method': 'POST', cookie, trailer: 'x-sum' },
@@ -122,13 +122,13 @@ test('an application by h2c gets HTTP/2, on one connection, with trailers both w
     },
   )
 
-  await t.test('clients of HTTP/1.1 use it as well, and all of them one connection', async () => {
+  await t.test('requests of HTTP/1.1 clients share the same HTTP/2 connection', async () => {
     const pages = await Promise.all(Array.from({ length: 20 }, () => user.post('/x', 'from HTTP/1.1')))
     for (const page of pages) assert.equal(page.json<Seen>().body, 'from HTTP/1.1')
     assert.equal(application.opened(), 1)
   })
 
-  await t.test('one that does not answer, refuses, says too much or breaks off', async () => {
+  await t.test('a timeout gives 504, a refused stream or oversized head 502, and a cut-off body a reset', async () => {
     assert.equal((await user.get('/silent')).status, 504)
     assert.equal((await user.get('/refused')).status, 502)
     assert.equal((await user.get('/large')).status, 502)
@@ -136,7 +136,7 @@ test('an application by h2c gets HTTP/2, on one connection, with trailers both w
     await assert.rejects(ask(session, { ':path': '/half', cookie }), /INTERNAL_ERROR/)
   })
 
-  await t.test('a WebSocket goes to an h2c address by HTTP/1.1, and gets 502 where nobody speaks that', async () => {
+  await t.test('a WebSocket to an h2c address uses HTTP/1.1, and gets 502 if that is not supported', async () => {
     const open = (path: string) =>
       new WebSocket(scene.url.replace('https', 'wss') + path, { headers: { cookie }, rejectUnauthorized: false })
     const socket = open('/sockets')
@@ -147,7 +147,7 @@ test('an application by h2c gets HTTP/2, on one connection, with trailers both w
     assert.equal(failure?.fields.upstream, `http://127.0.0.1:${application.port}`)
   })
 
-  await t.test('after it has gone away, the next request opens a new connection', async () => {
+  await t.test('the next request opens a new connection after the application closed the old one', async () => {
     const before = application.opened()
     for (const each of application.sessions) each.close()
     await until(() => application.sessions.size === 0)
@@ -158,7 +158,7 @@ test('an application by h2c gets HTTP/2, on one connection, with trailers both w
   })
 })
 
-test('behind https an application chooses, and may choose otherwise after a restart', async t => {
+test('an https application chooses HTTP/1.1 or HTTP/2, and can change its choice after a restart', async t => {
   const folder = tempFolder(t)
   const ca = makeAuthority(folder)
   const files = filesOf(makeCertificate(folder, 'application', ca))

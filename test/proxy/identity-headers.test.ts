@@ -20,7 +20,7 @@ const NAMES = [
 // More spellings of all names are too many header lines for one request.
 const FORGED = forgedLines(NAMES, SPELLINGS.slice(0, 8))
 
-test('the application is told who is there', async t => {
+test('the application receives the user, e-mail address, name and role in the identity headers', async t => {
   const scene = await setUp(t)
   const user = await scene.user('zhangsan')
   await user.get('/')
@@ -34,7 +34,7 @@ test('the application is told who is there', async t => {
   assert.equal(scene.upstream.last().headers['x-forwarded-role'], 'developer')
 })
 
-test('a group that is named like a role is a group, and one with a comma in its name is one group', async t => {
+test('a group named like a role gives no role, and a comma in a group name is encoded', async t => {
   const fields = { groups: ['ou_name'] }
   const env = { TRUSTED_PROXIES: '127.0.0.1' }
   const scene = await setUp(t, { env, config: { provider: { preset: 'idaas', fields } } })
@@ -58,7 +58,7 @@ test('a group that is named like a role is a group, and one with a comma in its 
   }
 })
 
-test('the role and the groups have headers of their own names, and no two identity headers share one', async t => {
+test('the role and group headers can be renamed, and no two identity headers can share a name', async t => {
   const scene = await setUp(t, { env: { IDENTITY_ROLE: 'X-Role', IDENTITY_GROUPS: 'X-Groups' } })
   await (await scene.user('admin', { ou_name: '' })).get('/', { headers: { 'x-role': 'a', x_groups: 'b' } })
   const { headers } = scene.upstream.last()
@@ -89,7 +89,7 @@ test('identity headers that a client sends never reach the application', async t
   }
 })
 
-test('an upgrade cannot carry a forged identity either', async t => {
+test('identity headers that a client sends with an upgrade do not reach the application', async t => {
   const scene = await setUp(t)
   const user = await scene.user()
   const upgrade = ['connection: upgrade', 'upgrade: websocket', 'sec-websocket-version: 13', 'sec-websocket-key: abc']
@@ -114,7 +114,7 @@ function assertTruth({ upstream }: Scene, isSignedIn: boolean, what: string): vo
   }
 }
 
-test('names of your own are protected just the same', async t => {
+test('renamed identity headers are protected from forgery too', async t => {
   const scene = await setUp(t, { env: { IDENTITY_USER: 'X-Remote-User' } })
   const user = await scene.user()
   await raw(scene.url, request('GET / HTTP/1.1', `cookie: ${cookieOf(user)}`, 'x_remote_user: forged', ...FORGED))
@@ -125,7 +125,7 @@ test('names of your own are protected just the same', async t => {
   )
 })
 
-test('any name fits into a header, and no two look the same', async t => {
+test('any user name is encoded reversibly in the identity headers and cannot inject other headers', async t => {
   const scene = await setUp(t)
   for (const username of ['张 三', 'a\r\nx-forwarded-groups: developer', '%61dmin', 'a,b', '\ud800', 'ÿ']) {
     const user = await scene.user(username, { nickname: username })
@@ -138,7 +138,7 @@ test('any name fits into a header, and no two look the same', async t => {
   }
 })
 
-test('the assertion proves who is there, to whoever fetches our keys', async t => {
+test('the assertion names the user and can be verified with the published keys', async t => {
   const scene = await setUp(t)
   const user = await scene.user()
   await user.get('/')
@@ -159,7 +159,7 @@ test('the assertion proves who is there, to whoever fetches our keys', async t =
   assert.doesNotMatch(published.text, /"d"/)
 })
 
-test('keys change, and an assertion of any moment verifies with keys fetched minutes before or after', async t => {
+test('signing keys rotate, and each assertion verifies with keys fetched two days earlier or just afterwards', async t => {
   const scene = await setUp(t)
   const admin = await scene.user()
   const published = async () => createLocalJWKSet((await admin.get('/_menshen/jwks.json')).json<JSONWebKeySet>())
@@ -179,7 +179,7 @@ test('keys change, and an assertion of any moment verifies with keys fetched min
   assert.ok(ids.size >= 3, `${ids.size} keys in 70 days`)
 })
 
-test('a restart keeps the keys, and a new client secret does not lock everyone out', async t => {
+test('a restart keeps the signing keys, and a new client secret replaces them without ending sessions', async t => {
   const STORE = `sqlite:${tempFolder(t)}/menshen.db`
   const scene = await setUp(t, { env: { STORE } })
   const user = await scene.user()
@@ -203,7 +203,7 @@ test('a restart keeps the keys, and a new client secret does not lock everyone o
   assert.ok(!before.keys.some(({ kid }) => kid === protectedHeader.kid))
 })
 
-test("the access token is the application's only if you say so", async t => {
+test('the access token is forwarded to the application only with FORWARD_ACCESS_TOKEN', async t => {
   const off = await setUp(t)
   await (await off.user()).get('/', { headers: { authorization: 'Basic abc' } })
   assert.equal(off.upstream.last().headers.authorization, 'Basic abc')

@@ -10,7 +10,7 @@ import { tempFolder } from '../kit/temp.ts'
 import { startUpstream, watch } from '../kit/upstream.ts'
 import { raw, request, startRawUpstream } from './raw.ts'
 
-test("an application's own address in Location becomes ours, and any other one stays", async t => {
+test('an application’s own address in Location is replaced by Menshen’s, and any other address is kept', async t => {
   let answer = ''
   const scene = await setUp(t, {
     answer: (_request, response) => response.writeHead(302, { location: answer, 'content-location': answer }).end(),
@@ -45,7 +45,7 @@ test("an application's own address in Location becomes ours, and any other one s
   }
 })
 
-test('an address without a port is the same with its default one, and a name the same in any case or with a dot', async t => {
+test('an application’s address in Location is recognized with or without the default port, a final dot and in any case', async t => {
   const folder = tempFolder(t)
   let answer = ''
   const upstream = await watch(t, createServer().listen(join(folder, 'app.sock')), (_request, response) =>
@@ -81,7 +81,7 @@ test('an address without a port is the same with its default one, and a name the
   }
 })
 
-test("with several applications each one's address becomes ours, whoever says it", async t => {
+test('with several applications, the address of each is replaced in Location, whichever of them sends it', async t => {
   let answer = ''
   const wiki = await startUpstream(t, (_request, response) => response.writeHead(302, { location: answer }).end())
   const scene = await setUp(t, { config: { upstreams: { '/wiki': { url: wiki.url, audience: 'wiki' } } } })
@@ -92,7 +92,7 @@ test("with several applications each one's address becomes ours, whoever says it
   }
 })
 
-test('bytes of any encoding pass as they were, and two Locations are two', async t => {
+test('non-ASCII bytes in Location are kept, and two Location headers stay two', async t => {
   const upstream = await startRawUpstream(t, (socket, head) => {
     const host = /\r\nhost: ([^\r]+)/i.exec(head)?.[1]
     const lines = [`location: http://${host}/\xe4\xb8\xad`, `location: http://${host}/second`, 'content-length: 0']

@@ -7,7 +7,7 @@ import { setUp } from '../kit/set-up.ts'
 const NAMES = ['user', 'email', 'preferred-username', 'role', 'groups'].map(name => `x-forwarded-${name}`)
 const LONG = '龘'.repeat(2000)
 
-test('a nickname of 2,000 Chinese characters is cut between two of them, and the log names the header', async t => {
+test('a nickname of 2,000 Chinese characters is cut between two characters, and the log names the header', async t => {
   const scene = await setUp(t)
   const user = await scene.user('zhangsan', { nickname: LONG })
   assert.equal((await user.get('/')).status, 200)
@@ -32,7 +32,7 @@ test('a nickname of 2,000 Chinese characters is cut between two of them, and the
   assert.ok(!('nickname' in claims), 'half of a name is not signed')
 })
 
-test('everything too long at once, in any kind of character, still fits into the request', async t => {
+test('identity headers fit into the request even if all fields are too long, in any kind of character', async t => {
   const scene = await setUp(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
   for (const character of ['龘', '😀', 'a', '\u0001', '%', '\ud800', '"']) {
     const long = character.repeat(2500)
@@ -55,7 +55,7 @@ test('everything too long at once, in any kind of character, still fits into the
   }
 })
 
-test('what just fits is not cut', async t => {
+test('identity headers that just fit are not cut', async t => {
   const scene = await setUp(t)
   const user = await scene.user('a'.repeat(2048), { email: '', nickname: `${'龘'.repeat(227)}12345` })
   await user.get('/')

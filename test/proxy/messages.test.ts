@@ -10,7 +10,7 @@ import { cookieOf } from '../kit/client.ts'
 import { setUp } from '../kit/set-up.ts'
 import { openWire, raw, request, startRawUpstream, statusOf } from './raw.ts'
 
-test('every method reaches the application with its body, except those that are for proxies', async t => {
+test('every method except CONNECT and TRACE reaches the application with its body, and TRACE gets 405', async t => {
   const bodies: string[] = []
   const scene = await setUp(t, {
     answer: async (request, response) => {
@@ -51,7 +51,7 @@ test('a method override header changes neither the rule nor the method, and the 
   }
 })
 
-test('a body is the same whether it is empty, of a known or of an unknown length', async t => {
+test('an empty, a chunked and an absent request body reach the application as such', async t => {
   const scene = await setUp(t, {
     answer: async (request, response) => void response.end(`<${await text(request)}>`),
   })
@@ -69,7 +69,7 @@ test('a body is the same whether it is empty, of a known or of an unknown length
   assert.equal(scene.upstream.last().headers['transfer-encoding'], undefined)
 })
 
-test("an answer's trailers arrive, but for those that its headers would have been rid of", async t => {
+test('response trailers are forwarded, except Set-Cookie and Cache-Control', async t => {
   const scene = await setUp(t, {
     answer: (_request, response) => {
       response.writeHead(200, { trailer: 'x-checksum' })
@@ -86,7 +86,7 @@ test("an answer's trailers arrive, but for those that its headers would have bee
   assert.equal(scene.upstream.last().headers.te, 'trailers')
 })
 
-test('trailers that are announced where none can follow cost no one the answer', async t => {
+test('a Trailer header on a response that cannot have trailers does not break the response', async t => {
   const answers: Record<string, string> = {
     '/length': 'HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntrailer: x-checksum\r\n\r\nhello',
     '/unchanged': 'HTTP/1.1 304 Not Modified\r\ntrailer: x-checksum\r\n\r\n',
@@ -103,7 +103,7 @@ test('trailers that are announced where none can follow cost no one the answer',
   assert.match(await ask('HEAD /head HTTP/1.1'), /^HTTP\/1\.1 200 /)
 })
 
-test('only an admitted upload is told to go on', async t => {
+test('only an admitted upload gets 100 Continue', async t => {
   const scene = await setUp(t, {
     config: { rules: [{ path: '/internal', roles: ['developer'] }] },
     answer: async (request, response) => void response.end(`got ${await text(request)}`),
@@ -131,7 +131,7 @@ test('only an admitted upload is told to go on', async t => {
   assert.match(await wire.rest(), /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK\r\n[\s\S]*got abcd/)
 })
 
-test('an HTTP/1.0 client gets no interim answer and a body that ends with the connection', async t => {
+test('an HTTP/1.0 client gets no interim response and a body that ends with the connection', async t => {
   const scene = await setUp(t, {
     answer: async (request, response) => {
       response.writeProcessing()
@@ -146,7 +146,7 @@ test('an HTTP/1.0 client gets no interim answer and a body that ends with the co
   assert.doesNotMatch(answer, /transfer-encoding/i)
 })
 
-test('HEAD, 204 and 304 have their headers and no body', async t => {
+test('responses to HEAD and with status 204 or 304 keep their headers and have no body', async t => {
   const scene = await setUp(t, {
     answer: (request, response) => {
       const status = Number(request.url?.slice(1))
@@ -172,7 +172,7 @@ test('HEAD, 204 and 304 have their headers and no body', async t => {
   }
 })
 
-test('interim answers go ahead of the final one', async t => {
+test('interim responses are forwarded before the final one', async t => {
   const upstream = await startRawUpstream(t, socket => {
     socket.write('HTTP/1.1 102 Processing\r\n\r\n')
     socket.write(
@@ -191,7 +191,7 @@ test('interim answers go ahead of the final one', async t => {
   assert.match(answer, /hello$/)
 })
 
-test('a compressed body is the same bytes', async t => {
+test('a compressed body is forwarded unchanged', async t => {
   const zipped = gzipSync('门神'.repeat(1000))
   const scene = await setUp(t, {
     answer: (_request, response) => {
@@ -216,7 +216,7 @@ test('a compressed body is the same bytes', async t => {
   assert.equal(scene.upstream.last().headers['accept-encoding'], 'gzip, br')
 })
 
-test('a body of every byte is the same, short or long, alone or behind another answer', async t => {
+test('a response body of arbitrary bytes is unchanged, short or long, alone or after another response', async t => {
   const bodyOf = (length: string) => Buffer.from(Array.from({ length: Number(length) }, (_, n) => n % 256))
   const scene = await setUp(t, {
     answer: ({ url = '' }, response) => {
@@ -235,7 +235,7 @@ test('a body of every byte is the same, short or long, alone or behind another a
   }
 })
 
-test('bytes beyond ASCII pass in headers both ways, and do no harm in the reason', async t => {
+test('non-ASCII bytes are forwarded in headers both ways, and are harmless in the reason phrase', async t => {
   const name = Buffer.from('报告.pdf').toString('latin1')
   const upstream = await startRawUpstream(t, socket => {
     const disposition = `content-disposition: attachment; filename="${name}"`
@@ -250,7 +250,7 @@ test('bytes beyond ASCII pass in headers both ways, and do no harm in the reason
   assert.ok(upstream.heads[0]?.includes(`\r\nx-name: ${name}\r\n`))
 })
 
-test('the hints for a pipelined request do not get into a body', async t => {
+test('early hints for a pipelined request do not end up in the body of another response', async t => {
   const first = Promise.withResolvers<void>()
   const hinted = Promise.withResolvers<void>()
   const scene = await setUp(t, {
@@ -277,7 +277,7 @@ test('the hints for a pipelined request do not get into a body', async t => {
   )
 })
 
-test('a body that an application may not read is the last on its connection, and no next request of someone else', async t => {
+test('a request body that the application might not read closes its connection and cannot become another user’s request', async t => {
   // It answers each head at once, and takes whatever follows for the next one.
   const app = await startRawUpstream(t, (socket, head, nth) => {
     for (const line of head.match(/^\S+ \S+ HTTP\/1\.1\r\n/gm) ?? [])

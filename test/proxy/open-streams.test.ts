@@ -21,7 +21,7 @@ const RULES = createRules([])
 const MACHINE = { role: 'common', username: 'robot', groups: [] }
 const ADMITTED = { request: REQUEST, rules: RULES }
 
-test('100 open streams write one warning for an outage of the store, and one for the next, whatever else is open', async t => {
+test('100 open streams write one warning per outage of the store, whatever other streams are open', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] })
   let isAway = true
   const { loaded } = await createScene()
@@ -62,7 +62,7 @@ test('100 open streams write one warning for an outage of the store, and one for
   assert.deepEqual(reported, ['streams_unchecked', 'streams_unchecked'])
 })
 
-test('a stream that ends in an outage, even while it is looked at, does not hide the next outage', async t => {
+test('a stream that ends during an outage, even while it is being checked, does not hide the next outage', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] })
   const reported: string[] = []
   const streams = createOpenStreams(
@@ -91,7 +91,7 @@ test('a stream that ends in an outage, even while it is looked at, does not hide
   }
 })
 
-test('a stream ends with its session while the provider does not answer the refresh that it needs', async t => {
+test('a stream ends with its session even while the provider does not answer the pending refresh', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] })
   const { loaded } = await createScene()
     .instance('one')
@@ -124,7 +124,7 @@ test('a stream ends with its session while the provider does not answer the refr
   assert.deepEqual([refreshes, closed], [1, 1])
 })
 
-test('10,000 open streams cost one timer and no read of the store, however small the cache; an ended session costs its own', async t => {
+test('10,000 open streams use one timer and no store reads, even with a small cache; only changed sessions are read', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] })
   const setTimer = t.mock.method(globalThis, 'setInterval')
   const asked = { read: 0, holds: 0 }
@@ -189,7 +189,7 @@ test('10,000 open streams cost one timer and no read of the store, however small
   assert.equal(asked.read, 0)
 })
 
-test('a stream outlasts maxAge and ends with the hours, also in an outage, or by new rules that it does not meet', async t => {
+test('a stream outlasts maxAge, but ends after the permitted hours, even in an outage, or if new rules refuse it', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] })
   let now = Date.parse('2026-03-02T19:59:00Z')
   const hours = { from: '08:00', to: '20:00', zone: 'UTC' }

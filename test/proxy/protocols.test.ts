@@ -88,8 +88,8 @@ const CASES: Readonly<Record<string, Case>> = {
   },
   'HEAD with a length': { question: { method: 'HEAD' }, answer: { headers: [['content-length', '1234']] } },
   'HEAD without a length': { question: { method: 'HEAD' } },
-  'HEAD of a page that is missing': { question: { method: 'HEAD' }, answer: { status: 404 } },
-  'a part of a page': {
+  'HEAD of a missing page': { question: { method: 'HEAD' }, answer: { status: 404 } },
+  'a partial response': {
     question: { headers: [['range', 'bytes=0-3']] },
     answer: { status: 206, headers: [['content-range', 'bytes 0-3/10'], ...page('hell')], body: ['hell'] },
   },
@@ -103,7 +103,7 @@ const CASES: Readonly<Record<string, Case>> = {
       body: ['x'],
     },
   },
-  'a header in several lines': {
+  'a response header in several lines': {
     answer: {
       headers: [
         ['x-many', 'a'],
@@ -124,11 +124,11 @@ const CASES: Readonly<Record<string, Case>> = {
     },
   },
   'bytes above 0x7f in a body': { answer: { headers: page('\xff\xfe\x00\x80'), body: ['\xff\xfe\x00\x80'] } },
-  'a coding': { answer: { headers: [['content-encoding', 'gzip'], ...page('\x1f\x8b\x08')], body: ['\x1f\x8b\x08'] } },
+  'gzip data': { answer: { headers: [['content-encoding', 'gzip'], ...page('\x1f\x8b\x08')], body: ['\x1f\x8b\x08'] } },
   'an empty header': { answer: { headers: [['x-empty', '']], body: ['x'] } },
-  'caching for everyone': { answer: { headers: [['cache-control', 'public, max-age=60']], body: ['x'] } },
+  'a publicly cacheable page': { answer: { headers: [['cache-control', 'public, max-age=60']], body: ['x'] } },
   trailers: { answer: { headers: [['trailer', 'x-end']], body: ['x'], trailers: [['x-end', 'reached']] } },
-  'trailers that may not come': {
+  'trailers that are not allowed': {
     answer: {
       body: ['x'],
       trailers: [
@@ -156,16 +156,16 @@ const CASES: Readonly<Record<string, Case>> = {
     answer: { body: ['x'] },
   },
   'a large body': { question: { method: 'POST', headers: page(LARGE), body: [LARGE] }, answer: { body: ['x'] } },
-  'a body of DELETE': { question: { method: 'DELETE', headers: page('x'), body: ['x'] }, answer: { status: 204 } },
-  'a body that is asked for': {
+  'DELETE with a body': { question: { method: 'DELETE', headers: page('x'), body: ['x'] }, answer: { status: 204 } },
+  'a body after 100 Continue': {
     question: { method: 'POST', headers: page('x'), body: ['x'], expects: true },
     answer: { body: ['x'] },
   },
-  'a body that is not asked for': {
+  'a final response instead of 100 Continue': {
     question: { method: 'POST', headers: page('x'), body: ['x'], expects: true },
     answer: { status: 413, headers: page('large'), body: ['large'], isEarly: true },
   },
-  'several headers of one name': {
+  'a request header in several lines': {
     question: {
       headers: [
         ['x-many', 'a'],
@@ -458,7 +458,7 @@ async function clientsOf(t: TestContext, { url }: Pick<GatewayAndProvider, 'url'
   return { 'HTTP/1.1': askByHttp1(url), 'HTTP/2': askByHttp2(session, url) }
 }
 
-test('requests and responses are the same by HTTP/1.1 and HTTP/2, on both sides', { timeout: 120_000 }, async t => {
+test('requests and responses are the same over HTTP/1.1 and HTTP/2, on both sides', { timeout: 120_000 }, async t => {
   const env = certificate(t)
   const applications = { 'HTTP/1.1': await startHttp1(t), 'HTTP/2': await startHttp2(t) }
   const ways = await Promise.all(
@@ -488,7 +488,7 @@ test('requests and responses are the same by HTTP/1.1 and HTTP/2, on both sides'
     })
 })
 
-test('trailers of a request reach an application by HTTP/2, and trailers follow a length where both sides speak it', async t => {
+test('request trailers reach an HTTP/2 application, and trailers follow a length if both sides use HTTP/2', async t => {
   const application = await startHttp2(t)
   const scene = await setUp(t, { application: false, env: { ...certificate(t), UPSTREAM: application.url } })
   const cookie = cookieOf(await scene.user())
@@ -511,7 +511,7 @@ test('trailers of a request reach an application by HTTP/2, and trailers follow 
   }
 })
 
-test('an upload that its client breaks off never looks whole, by HTTP/1.1 and HTTP/2, with its length and without', async t => {
+test('an upload that the client aborts never looks complete, over HTTP/1.1 and HTTP/2, with and without its length', async t => {
   const env = certificate(t)
   for (const application of [await startHttp1(t), await startHttp2(t)]) {
     const scene = await setUp(t, { application: false, env: { ...env, UPSTREAM: application.url } })
@@ -541,7 +541,7 @@ test('an upload that its client breaks off never looks whole, by HTTP/1.1 and HT
   }
 })
 
-test('uploads that are broken off in large numbers do not look whole, although the application hears of the last ones late', async t => {
+test('25 uploads aborted together do not look complete to the application', async t => {
   let [asked, left, whole] = [0, 0, 0]
   const server = createHttp2().on('stream', (stream: ServerHttp2Stream) => {
     stream.on('error', () => {})
@@ -568,7 +568,7 @@ test('uploads that are broken off in large numbers do not look whole, although t
   assert.equal(whole, 0)
 })
 
-test('a body that its client broke off before it was read is not an empty one', async t => {
+test('a body that was aborted before it was read is an error, not an empty body', async t => {
   const reads: Promise<unknown>[] = []
   const server = createHttp2().on('stream', (stream: ServerHttp2Stream, headers) => {
     const head = { method: 'POST', path: '/', headers, rawReceived: [], isTooLarge: false }
@@ -611,7 +611,7 @@ function comparable({ body, isBroken, ...rest }: Received): object {
   return { ...rest, isBroken, body: text }
 }
 
-test('every page of ours is the same by HTTP/1.1 and HTTP/2, in both languages, for visitors, users and developers', async t => {
+test('all built-in pages are the same over HTTP/1.1 and HTTP/2, in both languages, for visitors, users and developers', async t => {
   const scene = await setUp(t, { application: false, env: { ...certificate(t), PAGE_LANGUAGE: 'auto' } })
   const clients = await clientsOf(t, scene)
   const cookies = {

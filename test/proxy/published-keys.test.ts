@@ -24,7 +24,7 @@ function openKeys() {
   return { clock, counted, published, close: () => memory.close() }
 }
 
-test('a thousand questions for the keys ask the store once', async t => {
+test('a thousand requests for the published keys cause no store reads after the first', async t => {
   const { counted, published, close } = openKeys()
   t.after(close)
   const first = await published()
@@ -46,7 +46,7 @@ test('the next key is published before the month in which it signs', async t => 
   assert.equal(after.length, 3)
 })
 
-test('a store that was away for one question is asked again by the next', async t => {
+test('after a store failure, the next request for the published keys reads the store again', async t => {
   const { clock, counted, published, close } = openKeys()
   t.after(close)
   counted.isAway = true

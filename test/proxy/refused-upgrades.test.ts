@@ -36,7 +36,7 @@ async function linger({ url }: Scene, bytes: string): Promise<void> {
   clearInterval(late)
 }
 
-test(`${REFUSED} refused upgrades with late bytes leave no connection, timer or listener behind`, async t => {
+test(`${REFUSED} refused upgrades with late bytes leave no connection or timer behind`, async t => {
   const scene = await setUp(t)
   const before = { sockets: open('TCPSocketWrap'), timers: open('Timeout') }
   const refused = [upgrade('/'), upgrade('/login'), upgrade('/', 'origin: https://evil.example')]
@@ -54,7 +54,7 @@ const SERVERS = {
 }
 
 for (const [name, open] of Object.entries(SERVERS))
-  test(`${name} refuses an upgrade that announces a body, and a reset in its place ends nothing`, async t => {
+  test(`${name} refuses an upgrade with a body, and keeps serving after clients reset such connections`, async t => {
     const { url } = await open(t)
     const bodies = ['content-length: 10', 'transfer-encoding: chunked']
     for (const body of bodies) assert.equal(statusOf(await raw(url, upgrade('/', body))), 400, body)
@@ -69,7 +69,7 @@ for (const [name, open] of Object.entries(SERVERS))
     assert.equal(statusOf(await raw(url, 'GET /_menshen/health HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n')), 200)
   })
 
-test('upgrades that the application answers otherwise leave nothing behind either', async t => {
+test('upgrades that the application answers with 200 leave no connection or timer behind', async t => {
   const app = await startRawUpstream(t, socket => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello'))
   const scene = await setUp(t, { env: { UPSTREAM: app.url } })
   const cookie = `cookie: ${cookieOf(await scene.user())}`
@@ -79,7 +79,7 @@ test('upgrades that the application answers otherwise leave nothing behind eithe
   await until(() => open('TCPSocketWrap') <= before.sockets && open('Timeout') <= before.timers)
 })
 
-test('an application whose other answer never ends is not waited for', async t => {
+test('an upgrade that the application answers with an endless 200 response is closed', async t => {
   const app = await startRawUpstream(t, socket => socket.write('HTTP/1.1 200 OK\r\n\r\nhello'))
   const scene = await setUp(t, { env: { UPSTREAM: app.url } })
   const answer = await raw(scene.url, upgrade('/', `cookie: ${cookieOf(await scene.user())}`))
@@ -87,7 +87,7 @@ test('an application whose other answer never ends is not waited for', async t =
   await until(() => app.sockets.size === 0)
 })
 
-test('an answer of the application that is not an upgrade arrives: status, Location, harmless headers, body', async t => {
+test('a response of the application other than an upgrade arrives with its status, Location, harmless headers and body', async t => {
   const lines = [
     'HTTP/1.1 302 Found',
     'location: /elsewhere?x=1',
@@ -113,7 +113,7 @@ test('an answer of the application that is not an upgrade arrives: status, Locat
   }
 })
 
-test('a socket that only one side has ended is not kept for ever', async t => {
+test('an upgraded connection that only the client has ended is closed', async t => {
   const app = await startRawUpstream(t, socket => {
     socket.allowHalfOpen = true
     socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n')

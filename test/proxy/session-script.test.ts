@@ -20,7 +20,7 @@ async function openPages(t: TestContext, answer: Answer) {
   return { application, scene, user: await scene.user() }
 }
 
-test('a document of the application gets the script at its end, however its length is told', async t => {
+test('session.js is added to the end of an application’s document, with a content length or chunked', async t => {
   const { user, application } = await openPages(t, (request, response) => {
     if (request.url === '/chunked') response.writeHead(200, HTML).write(PAGE)
     else if (request.url === '/parts')
@@ -43,7 +43,7 @@ test('a document of the application gets the script at its end, however its leng
   assert.deepEqual([headers['accept-encoding'], headers.range], ['identity', undefined])
 })
 
-test('nothing else gets the script: no visitor, script, frame, part, image, HEAD or compressed answer', async t => {
+test('session.js is not added for visitors, scripts, frames, images, HEAD, or partial, UTF-16 or compressed responses', async t => {
   const { user, scene, application } = await openPages(t, (request, response) => {
     const type = request.url === '/image' ? 'image/png' : request.url === '/wide' ? 'text/html; charset=UTF-16LE' : ''
     const status = request.url === '/partial' ? 206 : 200
@@ -66,7 +66,7 @@ test('nothing else gets the script: no visitor, script, frame, part, image, HEAD
   )
 })
 
-test('the policy of the document is respected: its nonce is used, and a policy that forbids the script keeps it out', async t => {
+test('session.js gets the nonce of the document’s Content-Security-Policy, and is not added if the policy forbids it', async t => {
   let policy: string | string[] = ''
   const { user } = await openPages(t, (_request, response) => {
     response.setHeader('content-security-policy', policy)

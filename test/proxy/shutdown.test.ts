@@ -48,7 +48,7 @@ function openEnding(t: TestContext) {
   return setUpSockets(t, { answer: sendEvent })
 }
 
-test('at the end open connections are still answered, ready by 503, and each answer is the last of its connection', async t => {
+test('during shutdown, requests on open connections are answered, readiness with 503, and the connections then closed', async t => {
   const scene = await setUp(t)
   const user = await scene.user()
   const wires = [await openWire(scene.url), await openWire(scene.url), await openWire(scene.url)]
@@ -72,7 +72,7 @@ test('at the end open connections are still answered, ready by 503, and each ans
   await ended
 })
 
-test('while it ends, no one opens a socket any more: it would keep the process from its end', async t => {
+test('during shutdown, a WebSocket upgrade gets 503 with Retry-After', async t => {
   const scene = await openEnding(t)
   const cookie = `cookie: ${cookieOf(await scene.user())}`
   const wire = await openWire(scene.url)
@@ -85,7 +85,7 @@ test('while it ends, no one opens a socket any more: it would keep the process f
   await ended
 })
 
-test('a handshake that never ends does not keep the process from its end', async t => {
+test('an unfinished TLS handshake does not block the shutdown', async t => {
   const folder = tempFolder(t)
   const { certFile, keyFile } = makeCertificate(folder, 'server', makeAuthority(folder))
   const scene = await setUp(t, { env: { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } })
@@ -105,7 +105,7 @@ test('a sign-out closes the streams of that session, and of no other', async t =
   await until(() => scene.sockets.clients.size === 1)
 })
 
-test('a session that is ended from the console loses its streams', async t => {
+test('ending a session in the console closes its streams', async t => {
   const scene = await openEnding(t)
   const [admin, user] = [await scene.user('admin'), await scene.user('lisi')]
   const streams = await openStreams(t, scene, user)
@@ -116,7 +116,7 @@ test('a session that is ended from the console loses its streams', async t => {
   await bothClose(streams)
 })
 
-test('a session that expires without a refresh token takes its streams with it', async t => {
+test('the streams of a session without a refresh token close when it expires', async t => {
   const scene = await openEnding(t)
   scene.provider.behaviour.refreshTokens = false
   const streams = await openStreams(t, scene, await scene.user())
@@ -124,7 +124,7 @@ test('a session that expires without a refresh token takes its streams with it',
   await bothClose(streams)
 })
 
-test('a refresh that the provider refuses closes the streams', async t => {
+test('a token refresh that the provider refuses closes the session’s streams', async t => {
   const scene = await openEnding(t)
   const streams = await openStreams(t, scene, await scene.user())
   scene.provider.answer('refresh', { kind: 'json', status: 400, body: { error: 'invalid_grant' } })
@@ -133,7 +133,7 @@ test('a refresh that the provider refuses closes the streams', async t => {
   assert.equal(scene.provider.callsTo('refresh').length, 1)
 })
 
-test('a refresh that takes its time neither closes its streams nor keeps those of others open', async t => {
+test('a slow refresh neither closes the streams of its session nor keeps those of other sessions open', async t => {
   const scene = await openEnding(t)
   const kept = await openStreams(t, scene, await scene.user())
   scene.passSeconds(3600)
@@ -148,7 +148,7 @@ test('a refresh that takes its time neither closes its streams nor keeps those o
   assert.ok(kept.isOpen())
 })
 
-test('a process that is asked to end closes its sockets and event streams, and does not wait for them', async t => {
+test('on SIGTERM the process closes WebSockets and event streams without waiting for them', async t => {
   const provider = await openScriptedProvider(t)
   const upstream = await startUpstream(t, sendEvent)
   new WebSocketServer({ server: upstream.server })
@@ -172,7 +172,7 @@ test('a process that is asked to end closes its sockets and event streams, and d
   assert.equal((await ended).code, 0)
 })
 
-test('close() of the library ends streams at once, and all else within its patience', async t => {
+test('close() of the library ends WebSockets, event streams and unfinished requests', async t => {
   const upstream = await startUpstream(t, (request, response) => {
     if (request.url === '/events') sendEvent(request, response)
     // A page that is never finished, and one that is never begun.

@@ -22,7 +22,7 @@ const SIZE = 64 * MEGABYTE
 /** What sockets and streams may hold between two sides, far below what there is to send. */
 const IN_BETWEEN = 16 * MEGABYTE
 
-test('64 MiB go up and down unchanged, without being kept in memory', async t => {
+test('64 MiB are uploaded and downloaded unchanged, without being kept in memory', async t => {
   const { open, memory } = await startGateway(t, async (request, response) => {
     if (request.method === 'GET') return void pipeline(bytes(), response)
     const hash = createHash('sha256')
@@ -86,7 +86,7 @@ test('a browser that sends faster than the application reads has to wait', async
   assert.equal(received, SIZE)
 })
 
-test('an upload that the application reads slowly is not too slow an answer', async t => {
+test('an upload that the application reads slowly does not trigger UPSTREAM_HEADERS_TIMEOUT_MS', async t => {
   const scene = await setUp(t, {
     env: { UPSTREAM_HEADERS_TIMEOUT_MS: '3000' },
     answer: async (request, response) => {
@@ -106,7 +106,7 @@ test('an upload that the application reads slowly is not too slow an answer', as
   assert.equal(text, String(SIZE / 4))
 })
 
-test('an event reaches the browser when it happens, and the head even before', async t => {
+test('each event reaches the browser when it is sent, and the response head before the first event', async t => {
   let events: ServerResponse | undefined
   const scene = await setUp(t, {
     answer: (_request, response) => {
@@ -125,7 +125,7 @@ test('an event reaches the browser when it happens, and the head even before', a
   wire.socket.destroy()
 })
 
-test('an answer that comes before the end of the upload arrives, and the connection is not left hanging', async t => {
+test('a response sent before the upload ends reaches the client, and the connection does not hang', async t => {
   const scene = await setUp(t, {
     answer: (_request, response) => void response.writeHead(413).end('too large'),
   })
@@ -142,7 +142,7 @@ test('an answer that comes before the end of the upload arrives, and the connect
   }
 })
 
-test('a browser that goes away ends the request to the application, before and during the answer', async t => {
+test('a browser that disconnects ends the request to the application, before and during the response', async t => {
   const gone: string[] = []
   const scene = await setUp(t, {
     answer: (request, response) => {
@@ -162,7 +162,7 @@ test('a browser that goes away ends the request to the application, before and d
   assert.equal(scene.lines.filter(({ level }) => level === 'error').length, 0)
 })
 
-test('what waits behind another answer on the same connection ends with the connection too', async t => {
+test('requests that wait behind another response on the same connection end with the connection', async t => {
   const closed: string[] = []
   const scene = await setUp(t, {
     env: { UPSTREAM_CONNECTIONS: '3', UPSTREAM_QUEUE: '1' },
@@ -189,7 +189,7 @@ test('what waits behind another answer on the same connection ends with the conn
   )
 })
 
-test('a sign-out ends what waits behind another answer on the same connection', async t => {
+test('a sign-out ends the user’s request that waits behind another response on the same connection', async t => {
   const closed: string[] = []
   const scene = await setUp(t, {
     answer: (request, response) => void response.once('close', () => closed.push(request.url ?? '')),
@@ -206,7 +206,7 @@ test('a sign-out ends what waits behind another answer on the same connection', 
   wire.socket.destroy()
 })
 
-test('a browser that goes away in the middle of its upload ends it for the application', async t => {
+test('a browser that disconnects during an upload aborts it for the application', async t => {
   const ended = Promise.withResolvers<string>()
   const scene = await setUp(t, {
     answer: request => void request.on('data', () => {}).once('error', ({ message }) => ended.resolve(message)),

@@ -30,7 +30,7 @@ async function setUpPrefix(t: TestContext, more: Omit<Config, 'upstreams'> = {},
   return { scene, grafana, answer, user: await scene.user() }
 }
 
-test('an application with stripPrefix is asked without its prefix, and is told the prefix', async t => {
+test('an application with stripPrefix receives paths without its prefix, and the prefix in X-Forwarded-Prefix', async t => {
   const { grafana, scene, user } = await setUpPrefix(t)
   for (const [path, expected] of [
     ['/grafana/x', '/x'],
@@ -71,7 +71,7 @@ test('a path that only some servers read as the prefix reaches neither applicati
   assert.equal(grafana.received.length + scene.upstream.received.length, 0)
 })
 
-test('rules judge the path with the prefix', async t => {
+test('rules apply to the path with the prefix', async t => {
   const { grafana, user } = await setUpPrefix(t, {
     rules: [
       { path: '/grafana/admin', roles: ['developer'] },
@@ -84,7 +84,7 @@ test('rules judge the path with the prefix', async t => {
   assert.equal((await user.get('/grafana/secret')).status, 200)
 })
 
-test('a prefix of several segments and of letters beyond ASCII is stripped and put back', async t => {
+test('a prefix with several segments and non-ASCII letters is stripped from requests and added to redirects', async t => {
   const { grafana, user, answer } = await setUpPrefix(t, {}, '/apps/报表')
   const sent = '/apps/%E6%8A%A5%E8%A1%A8'
   answer.location = '/login'
@@ -94,7 +94,7 @@ test('a prefix of several segments and of letters beyond ASCII is stripped and p
   assert.equal(headers.location, `${sent}/login`)
 })
 
-test('redirects of an application with stripPrefix lead below its prefix, and those that do already stay', async t => {
+test('redirects of an application with stripPrefix get its prefix, and those that already have it are unchanged', async t => {
   const { grafana, scene, user, answer } = await setUpPrefix(t)
   const own = scene.baseUrl
   const { host } = new URL(own)
@@ -127,7 +127,7 @@ test('redirects of an application with stripPrefix lead below its prefix, and th
   }
 })
 
-test('cookies of an application with stripPrefix are for its prefix, but for those that have to be for all paths', async t => {
+test('cookies of an application with stripPrefix are limited to its prefix, except __Host- cookies', async t => {
   const { scene, user, answer } = await setUpPrefix(t)
   for (const [given = '', expected = '', path = '/grafana/a'] of [
     ['a=1; Path=/; HttpOnly', 'a=1; Path=/grafana; HttpOnly'],
@@ -146,7 +146,7 @@ test('cookies of an application with stripPrefix are for its prefix, but for tho
   }
 })
 
-test('a WebSocket of an application with stripPrefix is asked for without the prefix', async t => {
+test('a WebSocket to an application with stripPrefix is opened without the prefix', async t => {
   const inner = await setUpSockets(t)
   inner.sockets.on('headers', lines => lines.push('Set-Cookie: a=1; Path=/'))
   const gateway = await setUp(t, {
@@ -164,7 +164,7 @@ test('a WebSocket of an application with stripPrefix is asked for without the pr
   assert.deepEqual(answer.headers['set-cookie'], ['a=1; Path=/live'])
 })
 
-test('mistakes in an upstream are refused in one sentence each', () => {
+test('each mistake in an upstream is refused with a one-sentence error', () => {
   const url = 'http://127.0.0.1:1'
   const host = 'expected "browser", "upstream" or the name of a host, for example "app.example.com".'
   for (const [upstreams, sentence] of [

@@ -15,7 +15,7 @@ function upgrade(line: string, ...headers: string[]): string {
   return `${[line, 'host: a', ...lines, 'sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==', ...headers].join('\r\n')}\r\n\r\n`
 }
 
-test('a signed-in user talks with the application, in text and in bytes of any size', async t => {
+test('a signed-in user exchanges text and a 4 MiB binary message with the application over a WebSocket', async t => {
   const scene = await setUpSockets(t)
   const user = await scene.user()
   const socket = dial(scene, user, '/chat?room=1', { origin: scene.baseUrl })
@@ -34,7 +34,7 @@ test('a signed-in user talks with the application, in text and in bytes of any s
   await until(() => scene.sockets.clients.size === 0)
 })
 
-test('a user who may not see a page cannot open a socket there', async t => {
+test('a user without access to a page cannot open a WebSocket there', async t => {
   const rules = [
     { path: '/internal', roles: ['developer'] as const },
     { path: '/open', public: true as const },
@@ -62,7 +62,7 @@ test('a user who may not see a page cannot open a socket there', async t => {
   }
 })
 
-test('an upgrade is a GET, to the rules and to the application', async t => {
+test('an upgrade has to be a GET request, and the rules for GET apply to it', async t => {
   const scene = await setUpSockets(t, {
     config: { rules: [{ path: '/', methods: ['GET'], roles: ['developer'] }] },
   })
@@ -72,7 +72,7 @@ test('an upgrade is a GET, to the rules and to the application', async t => {
   assert.deepEqual(scene.upstream.received, [])
 })
 
-test('what is not a WebSocket is answered as if it had not asked for an upgrade', async t => {
+test('a request for an upgrade to h2c is answered like a request without an upgrade', async t => {
   const scene = await setUp(t)
   const lines = ['host: a', `cookie: ${cookieOf(await scene.user())}`, 'connection: upgrade, http2-settings, close']
   const head = ['GET / HTTP/1.1', ...lines, 'upgrade: h2c', 'http2-settings: AAMAAABkAAQAAP__'].join('\r\n')
@@ -81,7 +81,7 @@ test('what is not a WebSocket is answered as if it had not asked for an upgrade'
   assert.equal(scene.upstream.last().headers['http2-settings'], undefined)
 })
 
-test('an application that is down, slow or unwilling is told apart', async t => {
+test('an upgrade gets 502 if the application is down, 504 if it is slow, and 426 if the application answers with 426', async t => {
   const unwilling = await startRawUpstream(t, (socket, head) => {
     if (!head.includes(' /slow ')) socket.end('HTTP/1.1 426 Upgrade Required\r\ncontent-length: 0\r\n\r\n')
   })
@@ -94,7 +94,7 @@ test('an application that is down, slow or unwilling is told apart', async t => 
   assert.match(JSON.stringify(down.lines), /ECONNREFUSED/)
 })
 
-test('a socket outlives the time that the application has for its answer', async t => {
+test('a WebSocket stays open longer than UPSTREAM_HEADERS_TIMEOUT_MS', async t => {
   const scene = await setUpSockets(t, { env: { UPSTREAM_HEADERS_TIMEOUT_MS: '300' } })
   const socket = dial(scene, await scene.user())
   await once(socket, 'open')
@@ -104,7 +104,7 @@ test('a socket outlives the time that the application has for its answer', async
   socket.terminate()
 })
 
-test('a side that goes away takes the other with it', async t => {
+test('a WebSocket is closed on both sides when either side disconnects', async t => {
   const scene = await setUpSockets(t)
   const user = await scene.user()
   const leaving = dial(scene, user)
@@ -119,7 +119,7 @@ test('a side that goes away takes the other with it', async t => {
   assert.equal((await closed)[0], 1006)
 })
 
-test('a browser that goes away before the application answers leaves nothing behind', async t => {
+test('a browser that disconnects before an upgrade is answered leaves no connection and no error in the log', async t => {
   const silent = await startRawUpstream(t, () => {})
   const scene = await setUp(t, { env: { UPSTREAM: silent.url } })
   const wire = await openWire(scene.url)
@@ -133,7 +133,7 @@ test('a browser that goes away before the application answers leaves nothing beh
   )
 })
 
-test('an upgrade brings the cookie of a refresh, and none that the application makes up', async t => {
+test('an upgrade response has the session cookie of a refresh, and no session cookie that the application sets', async t => {
   const scene = await setUpSockets(t)
   scene.sockets.on('headers', lines => lines.push('set-cookie: menshen_session=evil', 'set-cookie: a=1'))
   const user = await scene.user()

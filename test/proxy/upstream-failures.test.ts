@@ -13,7 +13,7 @@ function causes({ lines }: Scene): unknown[] {
   return failures.map(({ fields }) => (fields as { reason?: unknown }).reason)
 }
 
-test('an application that is down is a page for people and JSON for scripts', async t => {
+test('an application that is down gives 502, as a page for browsers and as JSON for scripts', async t => {
   const scene = await setUp(t, { env: { UPSTREAM: 'http://127.0.0.1:1' } })
   const user = await scene.user()
   const page = await user.get('/')
@@ -29,7 +29,7 @@ test('an application that is down is a page for people and JSON for scripts', as
   assert.partialDeepStrictEqual(failed?.fields, { upstream: 'http://127.0.0.1:1' })
 })
 
-test('a page of what may be over in a moment leads to the same address again, and never elsewhere', async t => {
+test('the page for a temporary failure has a retry link to the same address and never elsewhere', async t => {
   const scene = await setUp(t, { env: { UPSTREAM: 'http://127.0.0.1:1' } })
   const user = await scene.user()
   const retry = (text: string) => /<a class="button" href="([^"]*)">重试/.exec(text)?.[1]
@@ -44,7 +44,7 @@ test('a page of what may be over in a moment leads to the same address again, an
   assert.equal(retry(text), undefined, 'nothing that will stay as it is')
 })
 
-test('an application that is too slow is told apart', async t => {
+test('an application that is too slow gives 504, as a page for browsers and as JSON for scripts', async t => {
   const scene = await setUp(t, { env: { UPSTREAM_HEADERS_TIMEOUT_MS: '200' }, answer: () => {} })
   const user = await scene.user()
   const page = await user.get('/')
@@ -54,7 +54,7 @@ test('an application that is too slow is told apart', async t => {
   assert.deepEqual(causes(scene), ['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT'])
 })
 
-test('an answer that pauses for too long is cut off, and not taken for a whole one', async t => {
+test('a response that pauses for too long is cut off and does not look complete', async t => {
   const scene = await setUp(t, {
     env: { UPSTREAM_IDLE_TIMEOUT_MS: '200' },
     answer: (_request, response) => void response.write('some'),
@@ -64,7 +64,7 @@ test('an answer that pauses for too long is cut off, and not taken for a whole o
   assert.deepEqual(causes(scene), ['UND_ERR_BODY_TIMEOUT'])
 })
 
-test('nonsense from an application is a bad gateway, and nothing worse', async t => {
+test('an invalid response of the application gives 502', async t => {
   const nonsense = [
     'SSH-2.0-OpenSSH_9.2\r\n',
     'HTTP/1.1 200 OK\r\nno colon here\r\n\r\n',
@@ -91,7 +91,7 @@ test('nonsense from an application is a bad gateway, and nothing worse', async t
   assert.equal(causes(scene).length, nonsense.length)
 })
 
-test('an answer that is cut off in its body is cut off for the browser too', async t => {
+test('a response that is cut off in its body is cut off for the browser too', async t => {
   const heads = {
     length: 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf',
     chunked: 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhalf\r\n',
@@ -112,13 +112,13 @@ test('an answer that is cut off in its body is cut off for the browser too', asy
   assert.match(JSON.stringify(scene.lines), /"user":"zhangsan".*"path":"\/chunked"/)
 })
 
-test('an answer without a length ends with its connection and arrives whole', async t => {
+test('a response without a length ends with its connection and arrives complete', async t => {
   const upstream = await startRawUpstream(t, socket => socket.end('HTTP/1.0 200 OK\r\n\r\nall of it'))
   const scene = await setUp(t, { env: { UPSTREAM: upstream.url } })
   assert.equal((await (await scene.user()).get('/')).text, 'all of it')
 })
 
-test('a kept connection that the application has just closed costs a GET nothing, and a POST is never sent twice', async t => {
+test('a kept-alive connection that the application just closed does not fail a GET, and a POST is never sent twice', async t => {
   // Each connection answers once, promises to stay, and closes when the next request comes.
   const upstream = await startRawUpstream(t, (socket, head) => {
     if (served.has(socket)) return void socket.destroy()
@@ -140,14 +140,14 @@ test('a kept connection that the application has just closed costs a GET nothing
   assert.equal(upstream.heads.filter(head => head.startsWith('DELETE')).length, 2)
 })
 
-test('an application that never answers a GET is asked twice at most', async t => {
+test('a GET is sent at most twice to an application that never answers', async t => {
   const upstream = await startRawUpstream(t, socket => socket.destroy())
   const scene = await setUp(t, { env: { UPSTREAM: upstream.url } })
   assert.equal((await (await scene.user()).get('/')).status, 502)
   assert.ok(upstream.heads.length <= 2)
 })
 
-test('an answer to one user is never given to another, even when requests are cut off', async t => {
+test('each of 200 parallel requests gets its own response, even when others are aborted', async t => {
   const scene = await setUp(t, {
     env: { UPSTREAM_CONNECTIONS: '2' },
     answer: (request, response) => void setTimeout(() => response.end(request.url), Math.random() * 5),

@@ -43,7 +43,7 @@ function told({ last }: { last(): { lines: [string, string][] } }, ...names: str
   return last().lines.filter(([name]) => names.map(plain).includes(plain(name)))
 }
 
-test('an application gets the headers of its upstream from the fields of the user, from text and from a file', async t => {
+test('an application receives its configured headers, filled from user fields, text and a file', async t => {
   const file = join(tempFolder(t), 'key')
   writeFileSync(file, 'key-CANARY 7\r\n')
   const { scene, app } = await setUpHeaders(
@@ -85,7 +85,7 @@ test('an application gets the headers of its upstream from the fields of the use
   assert.doesNotMatch(JSON.stringify(scene.lines), /key-CANARY/)
 })
 
-test('a value that is too long is cut as in the identity headers, and half a template is not sent', async t => {
+test('a configured header that is too long is cut, and a template with an empty field is not sent', async t => {
   const { scene, app } = await setUpHeaders(t, {
     'X-Long': 'a-{ou_name}-{ou_id}-z',
     'X-Half': '{phone_number}:{username}',
@@ -105,7 +105,7 @@ test('a value that is too long is cut as in the identity headers, and half a tem
   )
 })
 
-test('a machine with a token gets the headers of its own name and groups', async t => {
+test('a machine’s request with a token has configured headers with the machine’s own name and groups', async t => {
   const app = await startUpstream(t)
   const { provider, bring } = await setUpOidc(t, {
     application: false,
@@ -122,7 +122,7 @@ test('a machine with a token gets the headers of its own name and groups', async
   ])
 })
 
-test('a client cannot smuggle a configured header by its spelling, twice, or by naming it in Connection', async t => {
+test('a client cannot forge or remove a configured header by spelling it differently, repeating it or naming it in Connection', async t => {
   const names = ['X-Shop-Person', 'X-Shop-Key', 'X-User-Token']
   const { scene, app } = await setUpHeaders(t, {
     'X-Shop-Person': '{username}',
@@ -223,7 +223,7 @@ test("responseHeaders change the application's responses, and none of Menshen's"
   )
 })
 
-test('responseHeaders also change the answer to a WebSocket, accepted or not', async t => {
+test('responseHeaders also change the response to a WebSocket upgrade, accepted or not', async t => {
   const app = await startUpstream(t)
   const sockets = new WebSocketServer({ server: app.server, path: '/app/socket' })
   sockets.on('headers', lines => lines.push('Server: secret', 'X-Set: theirs'))
@@ -275,7 +275,7 @@ test('accessToken of an upstream replaces FORWARD_ACCESS_TOKEN', async t => {
   }
 })
 
-test('an application that demands a certificate of ours gets it with pages, uploads and sockets', async t => {
+test('an application that requires a client certificate receives it with pages, uploads and WebSockets', async t => {
   const folder = tempFolder(t)
   const ca = makeAuthority(folder)
   const { certFile, keyFile } = makeCertificate(folder, 'menshen', ca, 'menshen.example')
@@ -311,7 +311,7 @@ test('an application that demands a certificate of ours gets it with pages, uplo
   assert.equal(names.length, 3)
 })
 
-test('an application that does not begin its answer within timeoutSeconds gets 504, for a page and for a socket', async t => {
+test('a page or WebSocket gets 504 if the application does not begin its response within timeoutSeconds', async t => {
   const app = await startUpstream(t, request => void request.resume())
   app.server.on('upgrade', () => {})
   const scene = await setUp(t, { config: { upstreams: { '/app': { url: app.url, timeoutSeconds: 0.2 } } } })
@@ -322,7 +322,7 @@ test('an application that does not begin its answer within timeoutSeconds gets 5
   assert.equal((await user.get('/other')).status, 200)
 })
 
-test('a slow answer that has begun is not cut by timeoutSeconds', async t => {
+test('a slow response that has begun is not cut off by timeoutSeconds', async t => {
   const app = await startUpstream(t, (_request, response) => {
     response.write('first ')
     setTimeout(() => response.end('last'), 1500)
@@ -331,7 +331,7 @@ test('a slow answer that has begun is not cut by timeoutSeconds', async t => {
   assert.equal((await (await scene.user()).get('/app')).text, 'first last')
 })
 
-test('files of an upstream are read again at a reload, and one that cannot be used changes nothing', async t => {
+test('files of an upstream are read again on a reload, and an unusable file changes nothing', async t => {
   const app = await startUpstream(t)
   const file = join(tempFolder(t), 'key')
   writeFileSync(file, 'first\n')
@@ -376,7 +376,7 @@ function problems(upstream: object, more: object = {}): string[] {
   }
 }
 
-test('mistakes in the settings of an upstream are refused in one sentence each', () => {
+test('each mistake in the settings of an upstream is refused with a one-sentence error', () => {
   const ours = 'Menshen sets this header itself, or it applies to a single connection; expected another one.'
   const text = 'expected text of visible ASCII characters and spaces between them.'
   const rows: [upstream: object, problem: string][] = [
@@ -470,7 +470,7 @@ test('mistakes in the settings of an upstream are refused in one sentence each',
   )
 })
 
-test('headers that another setting sends are refused together with it', async () => {
+test('a configured header that another setting already sends is refused', async () => {
   const start = (headers: Headers, more: object = {}, upstream: object = {}) =>
     createMenshen({
       ...{ authUrl: 'https://idp.example.com', clientId: 'a', clientSecret: 'b', store: 'memory:' },
@@ -494,7 +494,7 @@ test('headers that another setting sends are refused together with it', async ()
   await menshen.close()
 })
 
-test('a file of an upstream that cannot be used is named in one sentence, without what it holds', async t => {
+test('an unusable file of an upstream is named in a one-line error that does not show its content', async t => {
   const folder = tempFolder(t)
   const at = (name: string, content: string) => {
     writeFileSync(join(folder, name), content)
@@ -537,7 +537,7 @@ test('a file of an upstream that cannot be used is named in one sentence, withou
     )
 })
 
-test('whatever is written as a header of an upstream is either refused or sent to the letter', async t => {
+test('a configured header of an upstream is either refused or sent exactly as written', async t => {
   const names = ['X-A', 'a', '!#$%', 'X.Y', 'x y', 'x:y', 'x\n', 'é', '', 'constructor', 'DNT', 'X-Ü']
   const values = [
     'a',

@@ -16,7 +16,7 @@ import { startUpstream, watch } from '../kit/upstream.ts'
 import { dial } from '../kit/websocket.ts'
 import { filesOf, makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 
-test('the longest prefix chooses the application, and nothing else does', async t => {
+test('only the longest matching path prefix determines the application', async t => {
   const [api, v2, chinese] = [await startUpstream(t), await startUpstream(t), await startUpstream(t)]
   const upstreams = { '/api': api.url, '/api/v2': v2.url, '/报表': chinese.url }
   const scene = await setUp(t, { config: { upstreams } })
@@ -43,7 +43,7 @@ test('the longest prefix chooses the application, and nothing else does', async 
   }
 })
 
-test('without an application for the path there is our own page and nothing else', async t => {
+test('without an application for the path, only the built-in home page is served, and other paths get 404', async t => {
   const api = await startUpstream(t)
   const scene = await setUp(t, { env: { UPSTREAM: '' }, config: { upstreams: { '/api': api.url } } })
   const user = await scene.user()
@@ -52,7 +52,7 @@ test('without an application for the path there is our own page and nothing else
   assert.equal((await user.get('/other')).status, 404)
 })
 
-test('an application on a socket of this machine', async t => {
+test('an application on a Unix socket serves pages and WebSockets', async t => {
   const path = join(tempFolder(t), 'app.sock')
   const upstream = await watch(t, createServer().listen(path))
   new WebSocketServer({ server: upstream.server }).on('connection', socket => socket.send('hello'))
@@ -78,7 +78,7 @@ async function startSecure(t: TestContext, host?: string) {
   return { ...upstream, names, ca, url: `https://localhost:${port}`, numericUrl: `https://127.0.0.1:${port}` }
 }
 
-test('an https application is believed only with a certificate of its authority, for its own name', async t => {
+test('an https application is trusted only with a certificate of a trusted authority for its own name', async t => {
   const secure = await startSecure(t)
   const unknown = await setUp(t, { env: { UPSTREAM: secure.url } })
   assert.equal((await (await unknown.user()).get('/')).status, 502)
@@ -91,7 +91,7 @@ test('an https application is believed only with a certificate of its authority,
   assert.equal(secure.received.length + stranger.received.length, 0)
 })
 
-test("with the application's authority pages and sockets pass, and the browser's Host does not change the name", async t => {
+test('with UPSTREAM_CA_FILE, pages and WebSockets work, and the browser’s Host does not change the TLS server name', async t => {
   const secure = await startSecure(t)
   for (const [UPSTREAM, UPSTREAM_HOST_HEADER, name] of [
     [secure.url, 'upstream', 'localhost'],
@@ -114,7 +114,7 @@ test("with the application's authority pages and sockets pass, and the browser's
   }
 })
 
-test('a connection that is given back while all are cut off rejects nothing that no one hears', async t => {
+test('returning a connection while all are being closed causes no unhandled rejection', async t => {
   const { url } = await startUpstream(t)
   const connections = createConnections({ origin: url }, '127.0.0.1', readSettings({ UPSTREAM: url }))
   const connection = connections.take()

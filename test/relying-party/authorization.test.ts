@@ -15,7 +15,7 @@ test('max_age, acr_values, prompt, login_hint and ui_locales of authorizationPar
   assert.deepEqual({ ...sent, ...extras }, sent)
 })
 
-test('with max_age, a sign-in at the provider that is older, or of unknown age, is refused before user info', async t => {
+test('with max_age, a provider sign-in that is older or of unknown age is refused before user info is requested', async t => {
   const { op, rejects, accepts } = await openRelyingParty(
     t,
     {},
@@ -42,7 +42,7 @@ test('with max_age, a sign-in at the provider that is older, or of unknown age, 
   await rejects('token_error', 'without auth_time')
 })
 
-test('the age counts from where the sign-in began: whoever takes long at the provider is not refused', async t => {
+test('max_age is measured from the start of the sign-in, so a user who takes long at the provider is not refused', async t => {
   const config = { provider: { authorizationParams: { max_age: '0' } } }
   const { op, rp, visitor, comeBack } = await openRelyingParty(t, {}, config)
   const client = visitor()
@@ -53,7 +53,7 @@ test('the age counts from where the sign-in began: whoever takes long at the pro
   assert.equal((await client.follow(answer)).headers.location, '/')
 })
 
-test('without max_age, auth_time is not checked; at a refresh neither', async t => {
+test('auth_time is not checked without max_age, nor at a refresh', async t => {
   const plain = await openRelyingParty(t)
   plain.op.bend.claims = claims => ({ ...claims, auth_time: 1 })
   await plain.accepts()
@@ -67,7 +67,7 @@ test('without max_age, auth_time is not checked; at a refresh neither', async t 
 
 const PROMISED = { authorization_response_iss_parameter_supported: true }
 
-test('iss is demanded where the metadata promises it; a wrong or doubled one does not spend the attempt', async t => {
+test('iss is required if the metadata promises it, and a missing, wrong or repeated one does not use up the attempt', async t => {
   const { op, visitor, comeBack } = await openRelyingParty(t)
   op.bend.discovery = right => ({ ...right, ...PROMISED })
   const client = visitor()
@@ -95,7 +95,7 @@ test('iss is demanded where the metadata promises it; a wrong or doubled one doe
   assert.equal((await come([op.issuer])).headers.location, '/')
 })
 
-test('an instance that has not read the metadata yet reads it before it judges iss', async t => {
+test('an instance that has not read the metadata yet reads it before it checks iss', async t => {
   const STORE = `sqlite:${tempFolder(t)}/menshen.db`
   const { op, rp, visitor, comeBack } = await openRelyingParty(t, { STORE })
   op.bend.discovery = right => ({ ...right, ...PROMISED })
@@ -109,7 +109,7 @@ test('an instance that has not read the metadata yet reads it before it judges i
   assert.equal((await come(`&iss=${encodeURIComponent(op.issuer)}`)).headers.location, '/')
 })
 
-test('while an instance cannot read the metadata, a callback is a token_error and spends nothing', async t => {
+test('while an instance cannot read the metadata, a callback gives token_error and does not use up the attempt', async t => {
   const STORE = `sqlite:${tempFolder(t)}/menshen.db`
   const { op, rp, visitor, comeBack } = await openRelyingParty(t, { STORE })
   const client = visitor()
@@ -125,7 +125,7 @@ test('while an instance cannot read the metadata, a callback is a token_error an
   assert.equal((await come()).headers.location, '/')
 })
 
-test('where nothing is promised, iss may be missing, and has to be right if it comes', async t => {
+test('if the metadata does not promise iss, it can be missing, but a wrong one is refused', async t => {
   const { op, accepts, rejects } = await openRelyingParty(t)
   await accepts()
   op.bend.callback = params => params.set('iss', op.issuer)

@@ -50,7 +50,7 @@ for (const [name, make] of Object.entries(WRONG))
     assert.ok(await isIn(user))
   })
 
-test('a logout token with an algorithm that the metadata does not promise, or the public key as a secret', async t => {
+test('a logout token with an unlisted algorithm, or signed with the public key as a secret, is refused', async t => {
   const scene = await openRelyingParty(t)
   const user = await scene.accepts()
   const ec = await newSigningKey('e1', 'ES256')
@@ -63,7 +63,7 @@ test('a logout token with an algorithm that the metadata does not promise, or th
   assert.ok(await isIn(user))
 })
 
-test('an id_token does not pass for a logout token', async t => {
+test('an id_token is not accepted as a logout token', async t => {
   const scene = await openRelyingParty(t)
   let idToken = ''
   scene.op.bend.token = right => {
@@ -75,7 +75,7 @@ test('an id_token does not pass for a logout token', async t => {
   assert.ok(await isIn(user))
 })
 
-test('made-up logout tokens ask for the keys at most ten times, also while those are unavailable', async t => {
+test('thirty made-up logout tokens cause at most ten key fetches, even while the keys are unavailable', async t => {
   for (const isAway of [false, true]) {
     const scene = await openRelyingParty(t)
     if (isAway) scene.op.answer('keys', { kind: 'json', status: 500, body: {} })
@@ -90,7 +90,7 @@ test('made-up logout tokens ask for the keys at most ten times, also while those
   }
 })
 
-test('a logout token without exp is taken while its iat is recent and its jti new', async t => {
+test('a logout token without exp is accepted only if its iat is recent and its jti is new', async t => {
   const scene = await openRelyingParty(t)
   const [user, later] = [await scene.accepts(), await scene.accepts()]
   const { exp: _, ...claims } = logoutClaims(scene)
@@ -122,7 +122,7 @@ const WRONG_CLAIMS: [claim: string, make: (claims: JWTPayload, scene: RelyingPar
   ['alg', claims => unsigned(claims)],
 ]
 
-test('the log names the claim of a logout token that is wrong', async t => {
+test('the log names the wrong claim of a rejected logout token', async t => {
   const scene = await openRelyingParty(t)
   const refused = async (claim: string, token: string) => {
     const before = scene.rp.lines.length
@@ -139,7 +139,7 @@ test('the log names the claim of a logout token that is wrong', async t => {
   for (const [claim, make] of WRONG_CLAIMS) await refused(claim, await make(logoutClaims(scene), scene))
 })
 
-test('a logout token for one device leaves personal keys; one for the user everywhere ends them', async t => {
+test('a logout token for one device keeps personal keys, and one for the user on all devices revokes them', async t => {
   const scene = await openRelyingParty(t, {}, { rules: [{ path: '/', roles: ['*'], keys: 'personal' }] })
   const user = await scene.accepts()
   const headers = { origin: scene.rp.url }

@@ -66,9 +66,9 @@ async function assertRefused(scene: RelyingParty, endpoint: OidcEndpoint, name: 
   for (const later of ORDER.slice(ORDER.indexOf(endpoint) + 1)) assert.ok(!asked.includes(later), `${name}: ${later}`)
 }
 
-suite('a hostile answer', { concurrency: true }, () => {
+suite('a hostile response', { concurrency: true }, () => {
   for (const endpoint of ORDER)
-    test(`whatever comes from the ${endpoint} endpoint, the sign-in fails and nothing else does`, async t => {
+    test(`any hostile response from the ${endpoint} endpoint fails only that sign-in`, async t => {
       const scene = await openRelyingParty(t, ENV)
       for (const [name, answer] of Object.entries(HOSTILE)) {
         scene.op.answer(endpoint, answer)
@@ -79,7 +79,7 @@ suite('a hostile answer', { concurrency: true }, () => {
       assert.ok(!('access_token' in {}))
     })
 
-  test('whatever comes from discovery, the provider is unavailable until it is right again', async t => {
+  test('any hostile response from discovery makes the provider unavailable until discovery works again', async t => {
     const { op, rp, visitor, accepts } = await openRelyingParty(t, ENV)
     for (const [name, answer] of Object.entries(HOSTILE)) {
       op.answer('discovery', answer)
@@ -97,7 +97,7 @@ suite('a hostile answer', { concurrency: true }, () => {
     await accepts()
   })
 
-  test('whatever comes from a refresh, the session stays as it was, or with clear ends', async t => {
+  test('after any hostile response to a refresh, the session stays with REFRESH_FAILURE=keep and ends with clear', async t => {
     const forgiving = await openRelyingParty(t, { ...ENV, REFRESH_FAILURE: 'keep' })
     const strict = await openRelyingParty(t, { ...ENV, REFRESH_FAILURE: 'clear' })
     for (const [name, answer] of Object.entries(HOSTILE)) {
@@ -114,7 +114,7 @@ suite('a hostile answer', { concurrency: true }, () => {
   })
 })
 
-test('fields of wrong types in a right answer', async t => {
+test('token and user info responses with fields of wrong types or values are refused', async t => {
   const scene = await openRelyingParty(t, ENV)
   const odd = [null, 7, true, '', ' ', 'a b', 'a\r\nb: c', [], {}, ['x']]
   for (const value of odd) {
@@ -137,7 +137,7 @@ test('fields of wrong types in a right answer', async t => {
   }
 })
 
-test('signed user info has to be signed by the provider, for us, about the user of the id_token', async t => {
+test('signed user info has to be signed by the provider, for this client, about the user of the id_token', async t => {
   const { op, rp, accepts, refuses } = await openRelyingParty(t, ENV)
   const claims = { iss: op.issuer, aud: OIDC_CLIENT.id, ...OIDC_USER }
   const say = (token: string) => op.answer('userinfo', bytes(token, 200, 'application/jwt'))
@@ -161,7 +161,7 @@ test('signed user info has to be signed by the provider, for us, about the user 
   await accepts()
 })
 
-test('user info in which everything else is odd still names the user of the id_token', async t => {
+test('user info with invalid optional fields still identifies the user of the id_token', async t => {
   const { op, accepts } = await openRelyingParty(t, ENV)
   const deep = JSON.parse('['.repeat(1000) + ']'.repeat(1000))
   for (const odd of [null, 7, [], {}, deep, { __proto__: null }]) {
@@ -177,7 +177,7 @@ test('user info in which everything else is odd still names the user of the id_t
   }
 })
 
-test('metadata with fields of wrong types, or without those that it must have', async t => {
+test('metadata with fields of wrong types, or without required fields, makes the provider unavailable', async t => {
   const { op, rp, visitor, accepts } = await openRelyingParty(t, ENV)
   const must = ['issuer', 'authorization_endpoint', 'token_endpoint', 'jwks_uri']
   const may = ['userinfo_endpoint', 'end_session_endpoint', 'revocation_endpoint', 'introspection_endpoint']
@@ -213,7 +213,7 @@ test('metadata with fields of wrong types, or without those that it must have', 
   await accepts()
 })
 
-test('10,000 keys, or keys that are none, let no one in', async t => {
+test('no sign-in succeeds with 10,000 keys or with unusable keys', async t => {
   const { op, rp, rejects, accepts } = await openRelyingParty(t, ENV)
   const [key] = op.published
   const many = Array.from({ length: 10_000 }, (_, n) => ({ kty: 'RSA', kid: `k${n}`, n: 'AQAB', e: 'AQAB' }))

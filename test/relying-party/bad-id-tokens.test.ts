@@ -18,7 +18,7 @@ const FORGED: Record<string, Make> = {
   'HS256 with the public key as JWK': (claims, { key }) => signedWithSecret(claims, JSON.stringify(key.jwk), 'key-1'),
   'HS256 with the modulus': (claims, { key }) => signedWithSecret(claims, String(key.jwk.n), 'key-1'),
   'HS256 with the client secret': claims => signedWithSecret(claims, OIDC_CLIENT.secret, 'key-1'),
-  'HS256 with nothing': claims => signedWithSecret(claims, '', 'key-1'),
+  'HS256 with an empty secret': claims => signedWithSecret(claims, '', 'key-1'),
   'alg none': claims => unsigned(claims),
   'alg None': claims => unsigned(claims, { alg: 'None', kid: 'key-1' }),
   'alg nOnE': claims => unsigned(claims, { alg: 'nOnE' }),
@@ -27,15 +27,15 @@ const FORGED: Record<string, Make> = {
   'alg as a list': claims => unsigned(claims, { alg: ['RS256'] }),
   'no alg': claims => unsigned(claims, {}),
   'RS256 without a signature': claims => unsigned(claims, { alg: 'RS256', kid: 'key-1' }),
-  'a key of the token’s own': claims => signWith(stranger, claims, { jwk: stranger.jwk }),
-  'a key at an address of the token’s own': (claims, { issuer }) =>
+  'a key in the token’s own header': claims => signWith(stranger, claims, { jwk: stranger.jwk }),
+  'a key at an address in the token’s own header': (claims, { issuer }) =>
     signWith(stranger, claims, { jku: `${issuer}/evil`, x5u: `${issuer}/evil`, kid: `${issuer}/evil` }),
-  'an algorithm that the metadata does not promise': claims => signWith(ec, claims),
-  'an extension that we do not know': async (claims, op) => {
+  'an algorithm that the metadata does not list': claims => signWith(ec, claims),
+  'an unknown critical extension': async (claims, op) => {
     const [, payload, signature] = (await op.sign(claims)).split('.')
     return `${Buffer.from('{"alg":"RS256","kid":"key-1","crit":["x"],"x":1}').toString('base64url')}.${payload}.${signature}`
   },
-  'another payload under a right signature': async (claims, op) => {
+  'another payload with the signature of a valid token': async (claims, op) => {
     const [head, , signature] = (await op.sign({ ...claims, sub: 'somebody' })).split('.')
     return `${head}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.${signature}`
   },
@@ -59,7 +59,7 @@ function withDeep(claims: JWTPayload, name: string): string {
 }
 
 for (const [name, make] of Object.entries(FORGED))
-  test(`refused: ${name}`, async t => {
+  test(`an invalid id_token is refused: ${name}`, async t => {
     const { op, rejects, accepts } = await openRelyingParty(t)
     op.published = [op.key, ec]
     op.bend.sign = claims => make(claims, op)
@@ -69,7 +69,7 @@ for (const [name, make] of Object.entries(FORGED))
     assert.deepEqual(op.callsTo('unknown'), [])
   })
 
-test('refused: claims of wrong types and values', async t => {
+test('an id_token with claims of wrong types or values is refused', async t => {
   const { op, rp, rejects, accepts } = await openRelyingParty(t, NO_LIMIT)
   const now = Math.floor(rp.now() / 1000)
   const { id } = OIDC_CLIENT
@@ -122,13 +122,13 @@ test('refused: claims of wrong types and values', async t => {
   }
 })
 
-test('a claim that no one reads may be as deep as it likes', async t => {
+test('a deeply nested claim that is not used does not prevent the sign-in', async t => {
   const { op, accepts } = await openRelyingParty(t)
   op.bend.sign = claims => signText(op.key, withDeep(claims, 'extra'))
   await accepts()
 })
 
-test('a token answer without an id_token, or with something else in its place', async t => {
+test('a token response with a missing or invalid id_token is refused', async t => {
   const { op, rejects } = await openRelyingParty(t, NO_LIMIT)
   for (const odd of [undefined, null, '', 7, true, [], {}, ['a.b.c'], 'a', 'a.b', 'a.b.c', '..', ' ']) {
     op.bend.token = right => ({ ...right, id_token: odd })
@@ -136,7 +136,7 @@ test('a token answer without an id_token, or with something else in its place', 
   }
 })
 
-test('an unknown key is looked for at once; thirty made-up ones cause at most ten fetches', async t => {
+test('thirty made-up key IDs cause at most ten fetches, and a new key is accepted a minute later', async t => {
   const { op, rp, accepts, rejects } = await openRelyingParty(t, NO_LIMIT)
   await accepts()
   for (let n = 0; n < 30; n++) {
@@ -153,7 +153,7 @@ test('an unknown key is looked for at once; thirty made-up ones cause at most te
   await accepts()
 })
 
-test('kid games: none of them finds a key, none leads anywhere', async t => {
+test('an id_token with a manipulated kid is refused, and no unknown address is requested', async t => {
   const { op, accepts, rejects } = await openRelyingParty(t, NO_LIMIT)
   for (const kid of [
     '../../etc/passwd',
@@ -196,11 +196,11 @@ const CAUSES: Record<string, readonly [Make, RegExp]> = {
     claims => signWith(stranger, claims),
     /signature \(it does not match the published keys\)/,
   ],
-  'a clock of ours that is ahead': [
+  'a local clock that is ahead': [
     (claims, op) => op.sign({ ...claims, exp: Number(claims.iat) - 90 }),
     /exp \(expired 90 s ago: this machine's clock is ahead/,
   ],
-  'a clock of ours that is behind': [
+  'a local clock that is behind': [
     (claims, op) => op.sign({ ...claims, iat: Number(claims.iat) + 90 }),
     /iat \(issued 90 s in the future: this machine's clock is behind/,
   ],
@@ -208,7 +208,7 @@ const CAUSES: Record<string, readonly [Make, RegExp]> = {
 }
 
 for (const [name, [make, says]] of Object.entries(CAUSES))
-  test(`the log names the cause, without codes of a library: ${name}`, async t => {
+  test(`the log names the cause of a rejected id_token without library error codes: ${name}`, async t => {
     const { op, rp, rejects } = await openRelyingParty(t)
     op.bend.sign = claims => make(claims, op)
     await rejects()

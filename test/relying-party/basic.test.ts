@@ -56,7 +56,7 @@ test('oidcc-client-test-kid-absent-single-jwks', async t => {
   await accepts()
 })
 
-test('oidcc-client-test-kid-absent-single-jwks, a nameless key beside one that cannot be meant', async t => {
+test('oidcc-client-test-kid-absent-single-jwks, a key without a kid beside one for another algorithm', async t => {
   const { op, accepts } = await openRelyingParty(t)
   const other = await newSigningKey('e1', 'ES256')
   op.bend.keys = ({ keys }) => ({ keys: [{ ...keys[0], kid: undefined }, other.jwk] })

@@ -11,7 +11,7 @@ const failed = ({ rp }: RelyingParty) =>
 const refusal = (error: string, error_description = '') =>
   ({ kind: 'json', status: 400, body: { error, error_description: `${error_description} CANARY` } }) as const
 
-test('DPoP: by the error of the token endpoint, and by the type of the token', async t => {
+test('the log recognizes a DPoP requirement by the token endpoint’s error and by the token type', async t => {
   const scene = await openRelyingParty(t, { DPOP: 'off' })
   scene.op.answer('token', refusal('invalid_dpop_proof'))
   await scene.rejects()
@@ -22,7 +22,7 @@ test('DPoP: by the error of the token endpoint, and by the type of the token', a
   assert.match(failed(scene), /bound to a key \(DPoP\)/)
 })
 
-test('client_secret_jwt: a client that is refused learns by which ways the provider takes one', async t => {
+test('the log of a refused client names client_secret_jwt as the only authentication method that the provider accepts', async t => {
   const scene = await openRelyingParty(t)
   scene.op.bend.discovery = right => ({ ...right, token_endpoint_auth_methods_supported: ['client_secret_jwt'] })
   scene.op.answer('token', refusal('invalid_client'))
@@ -39,7 +39,7 @@ async function comesBackWith(scene: RelyingParty, params: Record<string, string>
   return failed(scene)
 }
 
-test('PKCE: an invalid_request where it is off, and none where it is on', async t => {
+test('the log suggests PKCE=S256 after an invalid_request if PKCE is off, and not if it is on', async t => {
   const off = await openRelyingParty(t, { PKCE: 'off' })
   assert.match(
     await comesBackWith(off, { error: 'invalid_request' }),
@@ -53,7 +53,7 @@ test('PKCE: an invalid_request where it is off, and none where it is on', async 
   assert.equal(await comesBackWith(on, { error: 'invalid_request' }), 'undefined')
 })
 
-test('PAR: by the metadata, and by the sentence of the provider, which is not repeated', async t => {
+test('the log recognizes a PAR requirement by the metadata and by the error description, which it does not repeat', async t => {
   const scene = await openRelyingParty(t)
   const description = 'request_uri is required CANARY'
   const said = await comesBackWith(scene, { error: 'invalid_request', error_description: description })
@@ -64,7 +64,7 @@ test('PAR: by the metadata, and by the sentence of the provider, which is not re
   assert.doesNotMatch(JSON.stringify([scene.rp.lines, told.rp.lines]), /CANARY/)
 })
 
-test('form_post: an answer that comes as a form is not a sign-in, and says how it came', async t => {
+test('a form_post callback gets 405, and the log suggests the response mode "query"', async t => {
   const scene = await openRelyingParty(t)
   const client = scene.visitor()
   const { status, headers } = await client.post('/callback', { code: 'code-CANARY', state: 'x'.repeat(40) })
@@ -84,7 +84,7 @@ const OWN = [
   'request_uri',
 ]
 
-test('authorizationParams may not replace what protects a sign-in', async t => {
+test('authorizationParams cannot replace the parameters that protect a sign-in', async t => {
   const opened = (authorizationParams: Record<string, string>, more: object = {}) => {
     const provider = { preset: 'oidc', issuer: 'https://idp.example.com', clientId: 'a', clientSecret: 'b' }
     const config: Config = { provider: { ...provider, authorizationParams, ...more } }

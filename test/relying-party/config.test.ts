@@ -39,7 +39,7 @@ test('oidcc-client-test-discovery-issuer-mismatch', async t => {
   assert.equal(new URL(String((await visitor().post('/login')).headers.location)).origin, op.issuer)
 })
 
-test('oidcc-client-test-idtoken-sig-none, promised by the metadata alone', async t => {
+test('oidcc-client-test-idtoken-sig-none, with none as the only algorithm in the metadata', async t => {
   const { op, rejects } = await openRelyingParty(t)
   op.bend.discovery = right => ({ ...right, id_token_signing_alg_values_supported: ['none'] })
   op.bend.sign = claims => unsigned(claims)
@@ -70,7 +70,7 @@ test('oidcc-client-test-signing-key-rotation-just-before-signing', async t => {
   assert.equal(op.callsTo('keys').length, 2)
 })
 
-test('a key that was replaced under its old name is found at once, and made-up signatures ask a few times only', async t => {
+test('a key replaced under its old kid is found at once, and forged signatures cause only a few key fetches', async t => {
   const { op, rp, accepts, rejects } = await openRelyingParty(t, { RATE_LIMIT_PER_MINUTE: '0' })
   await accepts()
   const first = op.key

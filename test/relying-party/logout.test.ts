@@ -33,7 +33,7 @@ test('oidcc-client-test-rp-init-logout', async t => {
 const BENT: Record<string, (params: URLSearchParams) => void> = {
   'oidcc-client-test-rp-init-logout-other-state': params => params.set('state', `${params.get('state')}1`),
   'oidcc-client-test-rp-init-logout-no-state': params => params.delete('state'),
-  'a logout that comes back with two states': params => params.append('state', 'another'),
+  'a logout that returns with two states is logged as unconfirmed': params => params.append('state', 'another'),
 }
 
 for (const [name, bend] of Object.entries(BENT))
@@ -52,7 +52,7 @@ for (const [name, bend] of Object.entries(BENT))
     assert.equal((await scene.signIn(user)).headers.location, '/')
   })
 
-test('a state that no one waits for is ignored', async t => {
+test('an unexpected state on the login page is ignored', async t => {
   const scene = await openRelyingParty(t)
   assert.equal((await scene.visitor().get('/login?state=x')).status, 200)
   const user = await scene.accepts()
@@ -61,7 +61,7 @@ test('a state that no one waits for is ignored', async t => {
   assert.ok(!events(scene).includes(ODD))
 })
 
-test('a provider that does not answer at its revocation does not prevent the sign-out', async t => {
+test('a provider that does not answer the revocation does not prevent the sign-out', async t => {
   const scene = await openRelyingParty(t, { PROVIDER_TIMEOUT_MS: '300', REVOKE: 'always' })
   const user = await scene.accepts()
   scene.op.answer('revoke', { kind: 'hang' })
@@ -69,7 +69,7 @@ test('a provider that does not answer at its revocation does not prevent the sig
   assert.ok(events(scene).includes('provider_not_told'))
 })
 
-test('a sign-out revokes no token unless it is said to: that can end the sessions of all devices', async t => {
+test('a sign-out by default or with REVOKE=never revokes no token, but calls the end-session endpoint', async t => {
   for (const env of [{}, { REVOKE: 'never' }]) {
     const scene = await openRelyingParty(t, env)
     await leave(scene, await scene.accepts())
@@ -79,7 +79,7 @@ test('a sign-out revokes no token unless it is said to: that can end the session
   }
 })
 
-test('a revocation that is refused is an event, and is not treated as a success', async t => {
+test('a refused revocation is logged, and is not counted as a success', async t => {
   for (const answer of [
     { kind: 'json', body: { error: 'unsupported_token_type' }, status: 400 },
     { kind: 'json', body: {}, status: 503 },
@@ -99,7 +99,7 @@ test('a revocation that is refused is an event, and is not treated as a success'
   }
 })
 
-test('a browser that should pass through a provider without such an address is told of in the log', async t => {
+test('a sign-out with LOGOUT_STYLE=browser and no end_session_endpoint redirects to the login page and is logged', async t => {
   const scene = await openRelyingParty(t, { LOGOUT_STYLE: 'browser' })
   scene.op.bend.discovery = right => ({ ...right, end_session_endpoint: undefined })
   const user = await scene.accepts()
@@ -108,7 +108,7 @@ test('a browser that should pass through a provider without such an address is t
   assert.ok(events(scene).includes('provider_not_told'))
 })
 
-test('an id_token that is too long for an address is left out, and the sign-out goes on', async t => {
+test('an id_token that is too long for a URL is left out of the sign-out, which still succeeds', async t => {
   const scene = await openRelyingParty(t)
   scene.op.bend.claims = claims => ({ ...claims, groups: Array(500).fill('a-group-of-many') })
   const user = await scene.accepts()

@@ -38,7 +38,7 @@ test('a response that names another provider is refused without using up the att
   assert.deepEqual(staff.complaints, [])
 })
 
-test('where both promise iss, an answer without it is refused without spending the attempt', async t => {
+test('if both providers promise iss, a response without it is refused without using up the attempt', async t => {
   const { rp, comeBack, calls } = await openTwo(t, { authorization_response_iss_parameter_supported: true })
   const visitor = createClient(rp.url, rp.now)
   const { pathname, searchParams } = await comeBack(visitor, 'guests')
@@ -49,7 +49,7 @@ test('where both promise iss, an answer without it is refused without spending t
   assert.equal((await visitor.get(right)).headers.location, '/')
 })
 
-test('codes that were swapped on the way are redeemed at the provider of their attempt only, and fail there', async t => {
+test('a swapped code is redeemed only at the provider of its attempt, and the sign-in fails', async t => {
   const { staff, guests, rp, comeBack } = await openTwo(t)
   const visitor = createClient(rp.url, rp.now)
   const [one, other] = [await comeBack(visitor, 'staff'), await comeBack(visitor, 'guests')]
@@ -63,7 +63,7 @@ test('codes that were swapped on the way are redeemed at the provider of their a
   assert.ok(!visitor.cookies.has('menshen_session'))
 })
 
-test('an id_token of the other provider does not pass, though both know its user', async t => {
+test('an id_token of the other provider is refused, although both providers know the user', async t => {
   const { staff, guests, rp, comeBack } = await openTwo(t)
   const visitor = createClient(rp.url, rp.now)
   // The other one's key and name: only what is signed by the attempt's own provider in its own name counts.

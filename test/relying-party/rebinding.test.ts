@@ -34,7 +34,7 @@ test('a name that resolves into a private network after discovery is not connect
   assert.deepEqual(seen, [])
 })
 
-test('a refresh and a revocation follow it no more than a sign-in', async t => {
+test('a refresh and a revocation do not connect to a name that now resolves into a private network', async t => {
   const { rp, leads, seen, accepts } = await openRebinding(t)
   const user = await accepts()
   const leaving = await accepts()
@@ -45,7 +45,7 @@ test('a refresh and a revocation follow it no more than a sign-in', async t => {
   assert.deepEqual(seen, [])
 })
 
-test('an issuer that seems private for a moment opens no way into the private network', async t => {
+test('an issuer that briefly resolves to a private address gives no access to the private network', async t => {
   const { op, leads, seen, visitor } = await openRebinding(t)
   leads['api.idp.test'] = PRIVATE
   const { discovery } = op.bend
@@ -61,7 +61,7 @@ test('an issuer that seems private for a moment opens no way into the private ne
   assert.deepEqual(seen, [])
 })
 
-test('an address of the operator’s own configuration may be private', async t => {
+test('an address in the operator’s own configuration can be private', async t => {
   names(t, { 'idp.test': OPEN, 'inner.test': PRIVATE })
   const port = await freePort()
   const seen = await inside(t, port)
@@ -71,7 +71,7 @@ test('an address of the operator’s own configuration may be private', async t 
   assert.deepEqual(seen, ['GET /me'])
 })
 
-test('an issuer of a private network may name others there', async t => {
+test('an issuer in a private network can name endpoints there', async t => {
   names(t, { 'idp.test': PRIVATE, 'api.idp.test': PRIVATE })
   const scene = await openRelyingParty(t, {}, {}, { host: PRIVATE, name: 'idp.test' })
   const { port } = new URL(scene.op.issuer)

@@ -43,7 +43,7 @@ for (const [name, bend] of Object.entries(WRONG))
     for (const secret of OIDC_SECRETS_OF_USER) assert.ok(!told.includes(secret), secret)
   })
 
-test('a refreshed id_token of another user ends the session even where failures are forgiven', async t => {
+test('a refreshed id_token of another user or issuer ends the session even with REFRESH_FAILURE=keep', async t => {
   const { op, rp, accepts } = await openRelyingParty(t, { REFRESH_FAILURE: 'keep' })
   for (const [name, bend] of Object.entries(WRONG).slice(0, 2)) {
     op.bend = {}
@@ -69,7 +69,7 @@ test('a refresh without an id_token, or with one without a nonce, keeps the sess
   assert.ok(!(await isIn(user)))
 })
 
-test('a token of 60 seconds is refreshed when 30 are left, not at every request', async t => {
+test('a token valid for 60 seconds is refreshed when 30 seconds are left, not at every request', async t => {
   const { op, rp, accepts } = await openRelyingParty(t)
   op.expiresIn = 60
   const user = await accepts()

@@ -25,7 +25,7 @@ async function isUnavailable({ op, rp, visitor }: RelyingParty, place: string, u
   assert.ok(op.calls.every(({ endpoint }) => endpoint === 'discovery'))
 }
 
-test('from the open network no address of the metadata leads into a private one', async t => {
+test('metadata of a public issuer that names an address in a private network is refused', async t => {
   names(t, { 'idp.test': OPEN, 'inner.test': PRIVATE })
   const scene = await openRelyingParty(t, {}, {}, AT_OPEN)
   const { port } = new URL(scene.op.issuer)
@@ -47,7 +47,7 @@ test('from the open network no address of the metadata leads into a private one'
   assert.deepEqual(seen, [])
 })
 
-test('a name that no one resolves does not hold up a sign-in; it is judged when it is connected to', async t => {
+test('a host name in the metadata that cannot be resolved does not delay a sign-in', async t => {
   names(t, { 'idp.test': OPEN })
   const scene = await openRelyingParty(t, { PROVIDER_TIMEOUT_MS: '600' }, {}, AT_OPEN)
   scene.op.bend.discovery = right => ({ ...right, introspection_endpoint: 'http://nowhere.test/introspect' })
@@ -65,7 +65,7 @@ async function openSecure(t: TestContext, certifiedFor: string) {
   return openRelyingParty(t, {}, {}, { ...AT_OPEN, tls: certificate })
 }
 
-test('from https no address of the metadata leads to plain http', async t => {
+test('metadata of an https issuer that names a plain http address is refused', async t => {
   const scene = await openSecure(t, 'idp.test')
   for (const place of PLACES) await isUnavailable(scene, place, `http://idp.test/x`)
   scene.op.bend = {}
@@ -73,7 +73,7 @@ test('from https no address of the metadata leads to plain http', async t => {
   await scene.accepts()
 })
 
-test('a server without a certificate for the issuer’s name is not the issuer', async t => {
+test('discovery fails at a server without a certificate for the issuer’s host name', async t => {
   const scene = await openSecure(t, 'another.test')
   const { headers } = await scene.visitor().post('/login')
   assert.equal(headers.location, '/login?error=temporarily_unavailable')

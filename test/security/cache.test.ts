@@ -15,7 +15,7 @@ import { until } from '../kit/until.ts'
 
 const backend = (port: number) => `vcl 4.1;\nbackend default { .host = "127.0.0.1"; .port = "${port}"; }\n`
 const VCLS: Record<string, string> = {
-  'as it comes': '',
+  'in its default configuration': '',
   // Looks at no cookie, of the request or of the answer: only Cache-Control and Surrogate-Control hold it back.
   'that ignores cookies': `
 sub vcl_recv {
@@ -93,7 +93,7 @@ async function openBehindCache(t: TestContext, vcl: string) {
 }
 
 for (const [kind, vcl] of Object.entries(VCLS)) {
-  test(`behind a Varnish ${kind} no one gets another user’s page or cookie`, async t => {
+  test(`a Varnish ${kind} never serves a user’s page or cookie to another user or a visitor`, async t => {
     const { scene, client, user } = await openBehindCache(t, vcl)
     const [first, second] = [await user('zhangsan'), await user('lisi')]
     assert.notEqual(cookieOf(first), cookieOf(second))
@@ -118,7 +118,7 @@ for (const [kind, vcl] of Object.entries(VCLS)) {
     assert.ok(scene.upstream.received.length > 0)
   })
 
-  test(`behind a Varnish ${kind} nothing of our own routes is kept for the next`, async t => {
+  test(`a Varnish ${kind} never serves a response of Menshen’s own routes to another client`, async t => {
     const { scene, client, user } = await openBehindCache(t, vcl)
     const first = await user('zhangsan')
     const second = await user('lisi')
@@ -151,7 +151,7 @@ for (const [kind, vcl] of Object.entries(VCLS)) {
     assert.equal((await second.get('/s-maxage')).text, 'page of lisi', 'nor is a sign-out given to somebody else')
   })
 
-  test(`a Varnish ${kind} does keep what is for everyone`, async t => {
+  test(`a Varnish ${kind} does cache a public page with s-maxage for visitors`, async t => {
     const { scene, client } = await openBehindCache(t, vcl)
     for (let n = 0; n < 3; n++) assert.equal((await client().get('/public/s-maxage')).text, 'page of nobody')
     assert.equal(scene.upstream.received.length, 1, 'or these tests prove nothing')

@@ -69,7 +69,7 @@ test('退出所有设备 ends every session of the user on both instances, and n
   assert.ok(await isInEverywhere(await user('zhangsan', other)), 'a new sign-in works at once')
 })
 
-test('every page of a user’s sessions is ended, one behind an empty page too', async t => {
+test('ending all sessions of a user covers every page of the store’s list, even after an empty page', async t => {
   const [settings, now] = [readSettings({}), Date.now]
   const memory = createMemoryStore({ now })
   t.after(() => memory.close())
@@ -92,7 +92,7 @@ test('every page of a user’s sessions is ended, one behind an empty page too',
   for (const { ticket } of opened) assert.equal(await sessions.get(ticket), undefined)
 })
 
-test('退出所有设备 works from our own origin only, by POST, for who is signed in', async t => {
+test('退出所有设备 only accepts a POST from its own origin by a signed-in user', async t => {
   const scene = await setUp(t)
   const [user, second] = [await scene.user(), await scene.user()]
   const path = '/_menshen/sign-out-everywhere'
@@ -208,7 +208,7 @@ test('a logout token of the provider ends the user’s sessions, and no other us
   assert.deepEqual(more, [])
 })
 
-test('a sign-out that the provider tells us of afterwards is reported once', async t => {
+test('a logout token after the user’s own sign-out logs no second event', async t => {
   const { scene, user, token, tell } = await openBackchannel(t)
   await user.post('/logout', '', { headers: { origin: scene.baseUrl } })
   assert.equal((await tell(await token())).status, 200)
@@ -216,7 +216,7 @@ test('a sign-out that the provider tells us of afterwards is reported once', asy
   assert.ok(events.includes('sign_out') && !events.includes('session_ended'), String(events))
 })
 
-test('a provider that signs many out at once leaves a line for each of them', async t => {
+test('each of 50 logout tokens without a matching session is logged, without the provider’s session id', async t => {
   const { scene, token, tell } = await openBackchannel(t)
   for (let n = 0; n < 30; n++) assert.equal((await tell(await token({ claims: { sub: `sub-${n}` } }))).status, 200)
   for (let n = 0; n < 20; n++)
@@ -279,7 +279,7 @@ const REFUSED: Record<string, (scene: Backchannel) => string | Promise<string>> 
   'of 15 KB': () => 'x'.repeat(15_000),
 }
 
-test('any other logout token is a 400, and no one is signed out', async t => {
+test('an invalid logout token gets 400, is logged and signs no user out', async t => {
   const scene = await openBackchannel(t)
   const refusals = () => scene.scene.lines.filter(({ event }) => event === 'logout_token_refused').length
   for (const [name, make] of Object.entries(REFUSED)) {
@@ -295,7 +295,7 @@ test('any other logout token is a 400, and no one is signed out', async t => {
   assert.ok(!(await isIn(scene.user)))
 })
 
-test('a logout token without a type, or with a general one, is accepted: many providers send it so', async t => {
+test('a logout token without typ or with a generic one is accepted, because many providers send it that way', async t => {
   const { signedIn, token, tell } = await openBackchannel(t)
   for (const typ of [undefined, 'JWT', 'logout+jwt', 'LOGOUT+JWT', 'application/logout+jwt']) {
     const user = await signedIn('zhangsan')
@@ -304,7 +304,7 @@ test('a logout token without a type, or with a general one, is accepted: many pr
   }
 })
 
-test('of a thousand logout tokens from one address none gets lost, while those that are refused are limited', async t => {
+test('a thousand valid logout tokens from one address are all accepted, while invalid ones are rate limited', async t => {
   const { scene, user, bystander, token, tell } = await openBackchannel(t, undefined, {
     RATE_LIMIT_PER_MINUTE: '5',
     PROVIDER_TIMEOUT_MS: '5000',
@@ -334,7 +334,7 @@ test('of a thousand logout tokens from one address none gets lost, while those t
   assert.equal(limited.json<{ error: string }>().error, 'too_many')
 })
 
-test('a logout token with sid ends that device alone, whether or not it names the user', async t => {
+test('a logout token with sid ends only the session of that device, with or without sub', async t => {
   const { scene, user, bystander, signedIn, seconds, token, tell } = await openBackchannel(t)
   async function device(sid: string, username = 'zhangsan'): Promise<Client> {
     const claims = { iss: ISSUER, aud: CLIENT_ID, sub: `sub-${username}`, iat: seconds(), exp: seconds() + 300, sid }
@@ -369,14 +369,14 @@ test('a logout token works once', async t => {
   assert.ok(await isIn(again))
 })
 
-test('of one logout token sent twenty times at once, one is accepted', async t => {
+test('a logout token sent twenty times in parallel is accepted once', async t => {
   const { token, tell } = await openBackchannel(t)
   const used = await token()
   const statuses = await Promise.all(Array.from({ length: 20 }, async () => (await tell(used)).status))
   assert.equal(statuses.filter(status => status === 200).length, 1)
 })
 
-test('a logout request that is huge, empty, in a query or by GET ends nothing', async t => {
+test('a back-channel logout that is too large, empty, in the query or by GET is refused and ends no session', async t => {
   const { scene, user, token } = await openBackchannel(t)
   const path = '/_menshen/backchannel-logout'
   const client = scene.visitor()
@@ -387,7 +387,7 @@ test('a logout request that is huge, empty, in a query or by GET ends nothing', 
   assert.ok(await isIn(user))
 })
 
-test('without ISSUER or JWKS_URL there is no back-channel logout', async t => {
+test('back-channel logout returns 404 unless both ISSUER and JWKS_URL are set', async t => {
   for (const env of [{}, { ISSUER }, { JWKS_URL: 'http://127.0.0.1:9/keys' }]) {
     const scene = await setUp(t, { env: env as Record<string, string> })
     assert.equal((await scene.visitor().post('/_menshen/backchannel-logout', { logout_token: 'a.b.c' })).status, 404)
@@ -399,12 +399,12 @@ const PATIENCE_MS = 20_000
 
 const SICK: Record<string, RequestListener> = {
   'never answers': () => {},
-  'begins and never ends': (_, response) => void response.write('{"keys":['),
-  'answers 500': (_, response) => void response.writeHead(500).end(),
-  'answers garbage': (_, response) => void response.end('\x00garbage'),
-  'has no keys': (_, response) => void response.end('{"keys":[]}'),
-  'has keys that are none': (_, response) => void response.end('{"keys":[null,1,{"kty":"RSA"}]}'),
-  'never stops': (_, response) => {
+  'starts a response and never ends it': (_, response) => void response.write('{"keys":['),
+  'returns 500': (_, response) => void response.writeHead(500).end(),
+  'returns garbage': (_, response) => void response.end('\x00garbage'),
+  'returns no keys': (_, response) => void response.end('{"keys":[]}'),
+  'returns invalid keys': (_, response) => void response.end('{"keys":[null,1,{"kty":"RSA"}]}'),
+  'sends data without end': (_, response) => {
     const more = setInterval(() => response.write(' '.repeat(200_000)), 5)
     response.once('close', () => clearInterval(more))
   },
@@ -412,7 +412,7 @@ const SICK: Record<string, RequestListener> = {
 }
 
 for (const [name, serveKeys] of Object.entries(SICK)) {
-  test(`a key server that ${name} gives a 400 within the deadline, and no one is signed out`, async t => {
+  test(`a logout token gets 400 within 20 s and signs no user out if the key server ${name}`, async t => {
     const { keys, user, token, tell } = await openBackchannel(t, serveKeys)
     const began = performance.now()
     assert.equal((await tell(await token())).status, 400)

@@ -73,11 +73,11 @@ async function expectPages(user: SignedInUser, menshen: Instance): Promise<void>
   assert.deepEqual([...new Set(pages.map(({ status }) => status))], [200])
 }
 
-test('under the default settings', async t => {
+test('slow clients and a hanging page under the default settings', async t => {
   const { menshen, upstream, slow, other, send, hangUp } = await open(t)
 
   await t.test(
-    `${EACH} stalled bodies, unread responses, event streams and sockets do not slow down other users' pages`,
+    `${EACH} stalled bodies, unread responses, event streams and sockets of one user do not block another user’s pages`,
     async () => {
       const socket = ['connection: upgrade', 'upgrade: websocket', 'sec-websocket-version: 13']
       for (const bytes of [
@@ -94,7 +94,7 @@ test('under the default settings', async t => {
     },
   )
 
-  await t.test('700 requests of one user to a page that hangs leave every other page and ready alone', async () => {
+  await t.test('700 requests to a hanging page lead to 503 only for their user, and readiness stays 200', async () => {
     await inParallel(Array(700).keys(), AT_ONCE, () => send(head('GET /hung', slow)))
     await until(() => upstream.received.filter(({ target }) => target === '/hung').length === 256)
     for (let n = 0; n < 3; n++) await expectPages(other, menshen)
@@ -110,7 +110,7 @@ test('under the default settings', async t => {
   })
 })
 
-test(`${LEAVING} requests that wait and are left leave no memory and no descriptor behind`, async t => {
+test(`${LEAVING} queued requests whose clients disconnect leak no memory and no file descriptors`, async t => {
   const env = {
     UPSTREAM_CONNECTIONS: '1',
     UPSTREAM_QUEUE: '100000',

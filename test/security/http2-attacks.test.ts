@@ -26,7 +26,7 @@ import { createRandom } from './random.ts'
 
 const REFUSED_STREAM = 7
 
-test('attacks by HTTP/2 are bounded, and others are served', { timeout: 120_000 }, async t => {
+test('HTTP/2 attacks are bounded, and other users are still served', { timeout: 120_000 }, async t => {
   const folder = tempFolder(t)
   const { certFile, keyFile } = makeCertificate(folder, 'own', makeAuthority(folder))
   let hits = 0
@@ -54,7 +54,7 @@ test('attacks by HTTP/2 are bounded, and others are served', { timeout: 120_000 
   }
   const cookie = ['cookie', attacker] as const
 
-  await t.test('20,000 requests that are reset at once', async () => {
+  await t.test('20,000 requests reset at once close the connection, and under 1,500 are forwarded', async () => {
     const before = hits
     const connection = await openFrames(t, scene.url)
     let sent = 0
@@ -70,7 +70,7 @@ test('attacks by HTTP/2 are bounded, and others are served', { timeout: 120_000 
     await serves()
   })
 
-  await t.test('a head that never ends', async () => {
+  await t.test('a connection whose request head never ends is closed', async () => {
     const connection = await openFrames(t, scene.url)
     await connection.write(frame(FRAME.headers, END_STREAM, 1, hpack(requestHeaders('/', [cookie]))))
     const more = frame(FRAME.continuation, 0, 1, hpack([['x-more', 'x'.repeat(100)]]))
@@ -83,7 +83,7 @@ test('attacks by HTTP/2 are bounded, and others are served', { timeout: 120_000 
     ['SETTINGS', frame(FRAME.settings, 0, 0, Buffer.from([0, 4, 0, 1, 0, 0]))],
     ['PING', frame(FRAME.ping, 0, 0, Buffer.alloc(8))],
   ] as const)
-    await t.test(`20,000 ${name} frames, whose answers are read`, async () => {
+    await t.test(`20,000 ${name} frames close their connection, even if the client reads the replies`, async () => {
       const connection = await openFrames(t, scene.url)
       const frames = Buffer.concat(Array.from({ length: 100 }, () => next))
       for (let n = 0; n < 200; n++) if (!(await connection.write(frames))) break
@@ -92,7 +92,7 @@ test('attacks by HTTP/2 are bounded, and others are served', { timeout: 120_000 
       await serves()
     })
 
-  await t.test('an answer that is not read: its stream is reset, and the others of its connection go on', async () => {
+  await t.test('the stream of an unread response is reset, and other streams of its connection go on', async () => {
     const nothing = Buffer.from([0, 4, 0, 0, 0, 0])
     const connection = await openFrames(t, scene.url, nothing)
     await connection.write(requestFrame(1, '/large', [cookie]))
@@ -103,7 +103,7 @@ test('attacks by HTTP/2 are bounded, and others are served', { timeout: 120_000 
     assert.equal(connection.resetOf(3), undefined)
   })
 
-  await t.test('a body that never arrives: its stream is reset, whatever else the connection sends', async () => {
+  await t.test('a stream whose request body never arrives is reset, even if the client sends pings', async () => {
     const connection = await openFrames(t, scene.url)
     await connection.write(frame(FRAME.headers, END_HEADERS, 1, hpack(requestHeaders('/', [cookie], 'POST'))))
     const pings = setInterval(() => connection.write(frame(FRAME.ping, 0, 0, Buffer.alloc(8))), 50)
@@ -113,7 +113,7 @@ test('attacks by HTTP/2 are bounded, and others are served', { timeout: 120_000 
     assert.ok(!connection.isClosed)
   })
 
-  await t.test('more streams at once than a connection may have', async () => {
+  await t.test('a stream beyond the connection’s limit gets REFUSED_STREAM, and earlier ones stay open', async () => {
     const connection = await openFrames(t, scene.url)
     const frames = Array.from({ length: 140 }, (_, n) => requestFrame(2 * n + 1, '/events', [cookie]))
     await connection.write(Buffer.concat(frames))
@@ -125,7 +125,7 @@ test('attacks by HTTP/2 are bounded, and others are served', { timeout: 120_000 
     await until(() => events === 0)
   })
 
-  await t.test('a thousand streams of one user leave room for another', async () => {
+  await t.test('a thousand streams of one user leave room for a stream of another user', async () => {
     const sessions = await Promise.all(Array.from({ length: 8 }, () => openHttp2(t, scene.url)))
     for (const session of sessions)
       for (let n = 0; n < 125; n++)
@@ -143,7 +143,7 @@ test('attacks by HTTP/2 are bounded, and others are served', { timeout: 120_000 
     await until(() => events === 0)
   })
 
-  await t.test('damaged frames on 150 connections', async () => {
+  await t.test('damaged frames on 150 connections inject no headers into requests', async () => {
     await fuzzHttp2(t, scene.url, createRandom(20261117), 150, [cookie])
     assert.deepEqual(injected, [])
     await serves()

@@ -89,7 +89,7 @@ test('unread responses are bounded per connection and per address, and clients t
   for (const answer of answers) assert.equal(answer.status, 200)
 })
 
-test('answers that a client has reset before they were ready do not wait', async t => {
+test('responses to requests that the client has reset do not count as unread, and its connection is still served', async t => {
   const scene = await setUpUnread(t, { RATE_LIMIT_PER_MINUTE: '0' })
   const session = await openHttp2(t, scene.url)
   scene.provider.answer('token', { kind: 'json', status: 500, body: {} })
@@ -107,7 +107,7 @@ test('answers that a client has reset before they were ready do not wait', async
   for (let n = 0; n < 20; n++) assert.equal((await ask(session, { ':path': '/login' })).status, 200)
 })
 
-test('what waits ends with its connection, and the address is served again', async t => {
+test('closing a connection releases its unread responses, and the address is served again', async t => {
   const scene = await setUpUnread(t)
   for (let n = 0; n < CONNECTIONS; n++) {
     const session = await openHttp2(t, scene.url, { settings: { initialWindowSize: 0 } })
@@ -119,14 +119,14 @@ test('what waits ends with its connection, and the address is served again', asy
   for (const answer of answers) assert.equal(answer.status, 200)
 })
 
-test('the requests of many clients that a trusted proxy brings on one connection are not limited like those of one', async t => {
+test('the per-connection limit on unread responses does not apply to a trusted proxy', async t => {
   const scene = await setUpUnread(t, { TRUSTED_PROXIES: '127.0.0.1' })
   const session = await openHttp2(t, scene.url, { settings: { initialWindowSize: 0 } })
   const unread = await leaveUnread(session, '/_menshen/assets/uplot.js')
   assert.ok(unread.waiting > OF_CONNECTION)
 })
 
-test('the answers for an asset share one buffer, however many of them wait', async t => {
+test('unread responses for the same asset share one buffer', async t => {
   const scene = await setUpUnread(t, { TRUSTED_PROXIES: '127.0.0.1' })
   const session = await openHttp2(t, scene.url, { settings: { initialWindowSize: 0 } })
   await leaveUnread(session, '/_menshen/assets/menshen.css')
@@ -192,7 +192,7 @@ function watchAnswers(t: TestContext): { waiting(): number } {
 }
 
 for (const isHttp2 of [false, true])
-  test(`answers of an application by ${isHttp2 ? 'HTTP/2' : 'HTTP/1.1'} that a user does not read are bounded per address, and another user at that address keeps theirs`, async t => {
+  test(`unread responses of an ${isHttp2 ? 'HTTP/2' : 'HTTP/1.1'} application are bounded per address, and another user at that address keeps their response`, async t => {
     const url = await startApplication(t, isHttp2)
     const scene = await setUpUnread(t, { UPSTREAM: url, CLIENT_TIMEOUT_MS: '600000' })
     const hoarder = cookieOf(await scene.user())
@@ -219,7 +219,7 @@ for (const isHttp2 of [false, true])
     assert.equal(received, LENGTHS['/short'])
   })
 
-test('answers of an application that a trusted proxy does not read are not limited like those of one client', async t => {
+test('the per-address limit on unread application responses does not apply to a trusted proxy', async t => {
   const scene = await setUpUnread(t, { UPSTREAM: await startApplication(t, false), TRUSTED_PROXIES: '127.0.0.1' })
   const cookie = cookieOf(await scene.user())
   const answers = watchAnswers(t)

@@ -47,7 +47,7 @@ for (const [env, refused] of [
     }
   })
 
-test('ISSUER alone does not demand an iss: most providers send none', async t => {
+test('ISSUER alone does not require an iss, because most providers send none', async t => {
   const { provider, visitor } = await setUp(t, { env: { ISSUER } })
   for (const [name, more] of Object.entries(ABSENT)) {
     const { headers } = await visitor().get(`/callback?code=${provider.codeFor()}&state=a_idp${more}`)
@@ -55,7 +55,7 @@ test('ISSUER alone does not demand an iss: most providers send none', async t =>
   }
 })
 
-test('with ISSUER, the right iss signs in', async t => {
+test('with ISSUER and ISSUER_REQUIRED, a callback with the right iss signs the user in', async t => {
   const { provider, visitor } = await setUp(t, { env: KNOWN })
   const client = visitor()
   const { headers } = await client.get(`/callback?iss=${RIGHT}&code=${provider.codeFor()}&state=a_idp`)
@@ -63,7 +63,7 @@ test('with ISSUER, the right iss signs in', async t => {
   assert.ok(client.cookies.has('menshen_session'))
 })
 
-test('with ISSUER, the checks of specification 3.1 to 3.4 still come first', async t => {
+test('with ISSUER, the checks of specification 3.1 to 3.4 run before the check of iss', async t => {
   const { provider, visitor } = await setUp(t, { env: { ISSUER } })
   for (const [query, error] of [
     ['error=access_denied&iss=evil', 'access_denied'],
@@ -75,7 +75,7 @@ test('with ISSUER, the checks of specification 3.1 to 3.4 still come first', asy
   assert.equal(provider.calls.length, 0)
 })
 
-test('a wrong iss does not spend the attempt of the browser that began it', async t => {
+test('a callback with a wrong iss does not use up the browser’s sign-in attempt', async t => {
   const { provider, visitor } = await setUp(t, { env: { ISSUER, STATE_CHECK: 'bound' } })
   const client = visitor()
   const away = await client.post('/login')
@@ -85,7 +85,7 @@ test('a wrong iss does not spend the attempt of the browser that began it', asyn
   assert.equal((await client.get(`${path}&iss=${RIGHT}`)).headers.location, '/')
 })
 
-test('without ISSUER, iss is ignored, whatever it says', async t => {
+test('without ISSUER, iss is ignored, even if it is empty, wrong or repeated', async t => {
   const { provider, visitor } = await setUp(t)
   for (const more of ['', '&iss=', '&iss=evil', '&iss=a&iss=b']) {
     const { headers } = await visitor().get(`/callback?code=${provider.codeFor()}&state=a_idp${more}`)

@@ -142,7 +142,7 @@ for (const env of [{}, { STATE_CHECK: 'bound', PKCE: 'S256' }, { REFRESH_FAILURE
     }
   })
 
-test('a log that prints everything it is given, causes and all, prints nothing of an answer', async t => {
+test('log fields, including nested error causes, contain nothing from a provider response', async t => {
   const { provider, visitor, lines } = await setUp(t, { env: { PROVIDER_TIMEOUT_MS: '500' }, application: false })
   for (const answer of [...BROKEN_ANSWERS, { kind: 'hang' } as const]) {
     const leaving = visitor()
@@ -157,7 +157,7 @@ test('a log that prints everything it is given, causes and all, prints nothing o
   for (const { fields } of lines) assertNoSecret(inspect(fields, { depth: 20 }), [], 'what the log was given')
 })
 
-test('the process writes no secret either, at any level', async t => {
+test('with LOG_LEVEL=trace, the process output contains no secret, and each line is one JSON object', async t => {
   const provider = await openScriptedProvider(t, { expiresIn: 200 })
   const env = { STORE: 'memory:', LOG_LEVEL: 'trace', RATE_LIMIT_PER_MINUTE: '0' }
   const menshen = await startInstance({ ...provider.settings, ...env })
@@ -238,7 +238,7 @@ function inflated(bytes: Buffer): Buffer {
   }
 }
 
-test('no table of the file has the name of a machine or a user, a reason, an event or a setting in clear text', async t => {
+test('no table of the SQLite file contains a host name, username, end reason, event or setting in clear text', async t => {
   const file = join(tempFolder(t), 'menshen.db')
   const { url, user, visitor, lines, close } = await setUp(t, {
     config: { rules: [{ path: '/', roles: ['*'], keys: 'personal' }] },
@@ -344,7 +344,7 @@ test('no error parameter becomes markup or a header, at /login or through /callb
   assert.equal(client.cookies.size, 0)
 })
 
-test('no field of the user info becomes markup, a header or a log line of its own, and all come through whole', async t => {
+test('no user info field becomes markup, a header or a separate log line, and all values stay unchanged', async t => {
   const { provider, visitor, lines } = await setUp(t, { application: false })
   const fields = ['sub', 'ou_id', 'phone_number', 'nickname', 'ou_name', 'email', 'username']
   /** A string in each field that is shown, and the first of them in the others too. */
@@ -403,7 +403,7 @@ test('the console shows hostile names as text', async t => {
   }
 })
 
-test('no header that a visitor sends is echoed, and the log has none but the user agent', async t => {
+test('request headers are never echoed in a response, and the log contains only the user agent', async t => {
   const { client, lines } = await setUp(t, { application: false })
   const names = [
     'user-agent',

@@ -44,7 +44,7 @@ test('a request that is too large is refused, its connection closed, and the app
   assert.equal((await scene.visitor().get('/public')).status, 200)
 })
 
-test('more headers than are counted hide neither a body nor a second request', async t => {
+test('a request with 2,500 header fields cannot smuggle a second request in its body', async t => {
   const scene = await setUp(t, { config: { rules: RULES } })
   const hidden = 'GET /internal HTTP/1.1\r\nhost: x\r\n\r\n'
   for (const [framing, body] of [
@@ -61,7 +61,7 @@ test('more headers than are counted hide neither a body nor a second request', a
   assert.ok(scene.upstream.received.every(({ target }) => target === '/public'))
 })
 
-test('a request that waits for 100 behind another one never gets it in the middle of an answer', async t => {
+test('100 Continue for a pipelined request never interrupts the response to an earlier request', async t => {
   const slow: RequestListener = (request, response) => {
     request.resume()
     setTimeout(() => response.end('hello'), 100)
@@ -81,7 +81,7 @@ test('a request that waits for 100 behind another one never gets it in the middl
     }
 })
 
-test('a form without a body is an empty one, and the next request is heard', async t => {
+test('a form without a body is treated as an empty form, and the next request on the connection is answered', async t => {
   const scene = await setUp(t)
   const form = 'POST /login HTTP/1.1\r\nhost: x\r\n\r\n'
   const answer = await raw(scene.url, `${form}GET /_menshen/health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`)
@@ -93,7 +93,7 @@ test('a form without a body is an empty one, and the next request is heard', asy
   )
 })
 
-test('the server has deadlines for headers and idle connections, and looks often enough', async t => {
+test('the server limits headers to 20 s and idle connections to at most 75 s, and checks its connections', async t => {
   let server: Server | undefined
   const look = (message: unknown) => {
     server ??= (message as { server: Server }).server
@@ -113,7 +113,7 @@ test('the server has deadlines for headers and idle connections, and looks often
 
 const FORMS = ['login', 'logout', '_menshen/backchannel-logout', '_menshen/sign-out-everywhere', '_menshen/console/end']
 
-test('a body over 16 KiB for a route of Menshen gets 413, and one just below does not', async t => {
+test('a body over 16 KiB for a route of Menshen gets 413, and one of exactly 16 KiB does not', async t => {
   const scene = await setUp(t)
   for (const path of FORMS.map(name => `/${name}`)) {
     const user = await scene.user('admin')
@@ -123,7 +123,7 @@ test('a body over 16 KiB for a route of Menshen gets 413, and one just below doe
   }
 })
 
-test('tickets that lead nowhere are limited, and nothing else of the same address is', async t => {
+test('requests with unknown tickets are rate limited, and other requests from the same address are not', async t => {
   const scene = await setUp(t, { env: { RATE_LIMIT_PER_MINUTE: '5' }, config: { rules: RULES } })
   const user = await scene.user()
   const guess = (n: number) => scene.visitor().get('/page', { headers: { cookie: `menshen_session=${ticket(n)}` } })
@@ -140,7 +140,7 @@ test('tickets that lead nowhere are limited, and nothing else of the same addres
   assert.ok((await scene.user('lisi')).cookies.has('menshen_session'), 'a sign-in of the same address works')
 })
 
-test('images with the ticket of an ended session keep no one behind the same address from the login page', async t => {
+test('image requests with the ticket of an ended session do not keep users at the same address from the login page', async t => {
   const scene = await setUp(t, { env: { RATE_LIMIT_PER_MINUTE: '5' } })
   const ask = (n: number, headers: Record<string, string>, path = '/page') =>
     scene.visitor().get(path, { headers: { ...headers, cookie: `menshen_session=${ticket(n)}` } })
@@ -162,7 +162,7 @@ test('images with the ticket of an ended session keep no one behind the same add
   assert.equal((await ask(4, pages[0] ?? {}, '/_menshen/account')).headers.location, '/login')
 })
 
-test('a limit of sign-ins stops no page and no ticket', async t => {
+test('when sign-ins are rate limited, signed-in users can still open pages and sign out', async t => {
   const scene = await setUp(t, { env: { RATE_LIMIT_PER_MINUTE: '2' } })
   const user = await scene.user()
   for (let n = 0; n < 5; n++) await scene.visitor().post('/login')
@@ -182,7 +182,7 @@ const NO_PAGE = [
 ]
 const PAGE = { 'sec-fetch-dest': 'document', 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' }
 
-test('a callback that is not a page neither reaches the provider nor uses up the limit', async t => {
+test('a callback that is not a top-level page load gets 403, calls no provider and does not use up the rate limit', async t => {
   const scene = await setUp(t, { env: { RATE_LIMIT_PER_MINUTE: '2' } })
   const visitor = scene.visitor()
   for (const headers of NO_PAGE) {
@@ -201,7 +201,7 @@ test('a callback that is not a page neither reaches the provider nor uses up the
   assert.equal((await visitor.get('/callback', { headers: PAGE })).status, 429)
 })
 
-test('a callback of a bound attempt is not spent by an image', async t => {
+test('an image request for the callback does not use up a bound sign-in attempt', async t => {
   const scene = await setUp(t, { env: { STATE_CHECK: 'bound' } })
   const visitor = scene.visitor()
   const away = new URL(String((await visitor.post('/login')).headers.location))
@@ -210,7 +210,7 @@ test('a callback of a bound attempt is not spent by an image', async t => {
   assert.equal((await visitor.get(path, { headers: PAGE })).headers.location, '/')
 })
 
-test('another site that posts to /login does not use up the limit', async t => {
+test('POST /login from another site gets 403 and does not use up the rate limit', async t => {
   const scene = await setUp(t, { env: { RATE_LIMIT_PER_MINUTE: '2' } })
   const foreign = [{ origin: 'http://evil.example' }, { origin: 'null' }, { 'sec-fetch-site': 'cross-site' }]
   for (const headers of [...foreign, ...foreign])
@@ -218,7 +218,7 @@ test('another site that posts to /login does not use up the limit', async t => {
   assert.equal((await scene.visitor().post('/login')).status, 303)
 })
 
-test('a household is one /64, however its addresses are written', () => {
+test('IPv6 addresses in the same /64 belong to one network, in any notation', () => {
   const same = [
     ...['2001:db8:1:2::1', '2001:db8:1:2:ffff:ffff:ffff:ffff', '2001:db8:1:2:0:0:0:1', '2001:db8:1:2::'],
     ...['2001:db8:1:2::1.2.3.4', '2001:DB8:1:2::1', '2001:0db8:0001:0002::1', '2001:db8:1:2:3::'],
@@ -241,7 +241,7 @@ const TEN = Array.from({ length: 10 }, (_, n) => n)
 const LIMITED = { RATE_LIMIT_PER_MINUTE: '2' }
 const BEHIND = { ...LIMITED, TRUSTED_PROXIES: '127.0.0.1' }
 
-test('X-Forwarded-For of someone who is not a trusted proxy gets no one around the limit', async t => {
+test('X-Forwarded-For from an untrusted client does not bypass the rate limit', async t => {
   for (const env of [LIMITED, { ...LIMITED, TRUSTED_PROXIES: '10.0.0.0/8' }])
     assert.equal(
       await admitted(
@@ -252,7 +252,7 @@ test('X-Forwarded-For of someone who is not a trusted proxy gets no one around t
     )
 })
 
-test('behind a trusted proxy each address has its own limit, and each /64 of IPv6', async t => {
+test('behind a trusted proxy, each IPv4 address and each IPv6 /64 has its own rate limit', async t => {
   assert.equal(
     await admitted(
       await setUp(t, { env: BEHIND }),
@@ -276,7 +276,7 @@ test('behind a trusted proxy each address has its own limit, and each /64 of IPv
   )
 })
 
-test('what a visitor puts in front of the proxy’s own word is ignored', async t => {
+test('entries that a visitor puts into X-Forwarded-For before the proxy’s own entry are ignored', async t => {
   assert.equal(
     await admitted(
       await setUp(t, { env: BEHIND }),
@@ -293,7 +293,7 @@ test('what a visitor puts in front of the proxy’s own word is ignored', async 
   )
 })
 
-test('the port that a proxy adds to an address is not part of it', async t => {
+test('ports and IPv4-mapped notations in X-Forwarded-For do not change the client address', async t => {
   const ports = (address: string) => TEN.map(n => `${address}:${4000 + n}`)
   for (const addresses of [
     ports('203.0.113.1'),
@@ -310,7 +310,7 @@ test('the port that a proxy adds to an address is not part of it', async t => {
   assert.equal(await admitted(await setUp(t, { env: BEHIND }), each), 10)
 })
 
-test('a trusted proxy that writes no address breaks nothing', async t => {
+test('odd or invalid values of X-Forwarded-For from a trusted proxy do not break requests', async t => {
   const scene = await setUp(t, { env: { ...BEHIND, RATE_LIMIT_PER_MINUTE: '1000' } })
   for (const written of [
     'unknown',
@@ -330,7 +330,7 @@ test('a trusted proxy that writes no address breaks nothing', async t => {
   }
 })
 
-test('beyond PROVIDER_PARALLEL_CALLS callbacks wait; beyond the queue they fail without being sent', async t => {
+test('callbacks beyond PROVIDER_PARALLEL_CALLS wait, and those beyond the queue of 500 fail without a call to the provider', async t => {
   const [parallel, waiting, tooMany] = [2, 500, 7]
   const env = { PROVIDER_PARALLEL_CALLS: String(parallel), PROVIDER_TIMEOUT_MS: '120000' }
   const { provider, visitor, user } = await setUp(t, { env })

@@ -34,7 +34,7 @@ async function assertFails(scene: Scene, endpoint: 'token' | 'userinfo', answer:
 }
 
 for (const times of [1, 3]) {
-  test(`100 MB behind ${times} × gzip give an error, and take no memory to speak of`, async t => {
+  test(`a 100 MB provider response behind ${times} × gzip fails the sign-in and takes less than 64 MB of memory`, async t => {
     const scene = await setUp(t)
     const { body, coding } = packed(times)
     const headers = { ...JSON_TYPE, 'content-encoding': coding }
@@ -50,7 +50,7 @@ for (const times of [1, 3]) {
   })
 }
 
-test('an answer that says it is compressed and is not, or breaks off, is an error like any other', async t => {
+test('a provider response with a wrong content-encoding or truncated compressed data fails the sign-in', async t => {
   const scene = await setUp(t)
   const right = gzipSync(JSON.stringify(TOKENS))
   for (const [coding, body] of [
@@ -76,7 +76,7 @@ const DEEP: Record<string, (inner: string) => string> = {
   'the user name': deep => `{"success":true,"data":{"sub":"s","username":${deep}}}`,
 }
 
-test(`JSON of ${LEVELS} levels crashes nothing and signs no one in, wherever it is`, async t => {
+test(`JSON nested ${LEVELS} levels deep anywhere in a provider response fails the sign-in without a crash`, async t => {
   const scene = await setUp(t)
   for (const [place, at] of Object.entries(DEEP))
     for (const deep of [nested('[', '', ']'), nested('{"a":', '1', '}'), '['.repeat(LEVELS)])
@@ -93,7 +93,7 @@ function assertClean(): void {
   assert.equal({}.constructor, Object)
 }
 
-test('__proto__ and constructor in answers give nothing that is missing', async t => {
+test('__proto__ and constructor in provider responses do not supply missing fields', async t => {
   const scene = await setUp(t)
   for (const poison of POISONS) {
     const bytes = (body: string): Answer => ({ kind: 'bytes', body, headers: JSON_TYPE })
@@ -104,7 +104,7 @@ test('__proto__ and constructor in answers give nothing that is missing', async 
   }
 })
 
-test('__proto__ and constructor beside a right answer change neither name, role nor clock', async t => {
+test('__proto__ and constructor in a valid provider response change neither the user, the role nor the expiry', async t => {
   const scene = await setUp(t)
   for (const poison of POISONS) {
     const user = `{${poison},"sub":"sub-lisi","username":"lisi","userRole":"developer"}`

@@ -55,7 +55,7 @@ test('2,000 states of POST /login are distinct, have 256 bits each and look rand
   assertRandom(states)
 })
 
-test('1,000 states that the script of the page is given are distinct, and so are the browsers’ secrets', async t => {
+test('1,000 states, attempt secrets and code challenges for the login script are distinct and look random', async t => {
   const scene = await setUp(t, { env: { STATE_CHECK: 'bound', PKCE: 'S256' } })
   const secrets: string[] = []
   const challenges: string[] = []

@@ -49,14 +49,14 @@ async function resetMany(url: string): Promise<void> {
 
 const env = { RATE_LIMIT_PER_MINUTE: String(LIMIT) }
 
-test('callbacks whose connection is reset at once are counted or dropped, never sent on unlimited', async t => {
+test('callbacks whose connection is reset immediately still obey the rate limit', async t => {
   const scene = await setUp(t, { env })
   await resetMany(scene.url)
   assert.ok(scene.provider.calls.length <= LIMIT, `${scene.provider.calls.length} reached the provider`)
   assert.ok(!scene.lines.some(({ event }) => event === 'address_unknown'))
 })
 
-test('callbacks over TLS whose connection is reset at once are counted or dropped', async t => {
+test('callbacks over TLS whose connection is reset immediately still obey the rate limit', async t => {
   const folder = tempFolder(t)
   const { certFile, keyFile } = makeCertificate(folder, 'server', makeAuthority(folder))
   const scene = await setUp(t, { env: { ...env, TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } })
@@ -82,13 +82,13 @@ for (const [name, handlerOf] of Object.entries({
   'node:http': (menshen: Library) => createServer(menshen.listener),
   Express: (menshen: Library) => createServer(express().use(forExpress(menshen))),
 }))
-  test(`callbacks to an own server with ${name} whose connection is reset at once are counted or dropped`, async t => {
+  test(`in an application’s own ${name} server, callbacks whose connection is reset immediately still obey the rate limit`, async t => {
     const { provider, menshen } = await openLibrary(t)
     await resetMany((await listen(t, handlerOf(menshen))).url)
     assert.ok(provider.calls.length <= LIMIT, `${provider.calls.length} reached the provider`)
   })
 
-test('callbacks to an own server with Hono whose connection is reset at once are counted or dropped', async t => {
+test('in an application’s own Hono server, callbacks whose connection is reset immediately still obey the rate limit', async t => {
   const { provider, menshen } = await openLibrary(t)
   const app = new Hono().use(forHono(menshen))
   const server = serveHono({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' })

@@ -43,7 +43,7 @@ test('a ticket is valid only at its own host', async t => {
   }
 })
 
-test('a ticket of another host is counted like any ticket that fails', async t => {
+test('tickets of another host are rate limited like unknown tickets', async t => {
   const scene = await setUpHosts(t, { env: { RATE_LIMIT_PER_MINUTE: '3' } })
   const browser = await scene.signedIn()
   await browser.open(`${WIKI}/`)
@@ -55,7 +55,7 @@ test('a ticket of another host is counted like any ticket that fails', async t =
   assert.equal(statuses.at(-1), 429)
 })
 
-test('a code is accepted once, at its own host, from the browser that began the entry, within a minute', async t => {
+test('an entry code is accepted once, at its own host, from the browser that began the entry, within a minute', async t => {
   const scene = await setUpHosts(t)
   const browser = await scene.signedIn()
   const entered = async (who: Browser, address: string) => {
@@ -79,7 +79,7 @@ test('a code is accepted once, at its own host, from the browser that began the 
   assert.equal(await entered(late, slow), false, 'after a minute')
 })
 
-test('of ten parallel requests with one code, one enters', async t => {
+test('only one of ten parallel requests with the same entry code gets a session', async t => {
   const scene = await setUpHosts(t)
   const browser = await scene.signedIn()
   const { location = '' } = (await codeFor(browser, `${WIKI}/`)).headers
@@ -91,7 +91,7 @@ test('of ten parallel requests with one code, one enters', async t => {
   assert.equal(entered.length, 1)
 })
 
-test('a code of an ended session opens nothing', async t => {
+test('an entry code of an ended session gives no session and is logged as session_ended', async t => {
   const scene = await setUpHosts(t)
   const browser = await scene.signedIn()
   const answer = await codeFor(browser, `${WIKI}/`)
@@ -103,7 +103,7 @@ test('a code of an ended session opens nothing', async t => {
   assert.ok(scene.lines.some(({ event, fields }) => event === 'host_entry_failed' && fields.reason === 'session_ended'))
 })
 
-test('an address outside the configured hosts is refused, signed in or not', async t => {
+test('an entry to an address outside the configured hosts gets 400, with or without a session', async t => {
   const scene = await setUpHosts(t)
   const n = hash('sha256', 'nonce', 'base64url')
   const refused = [
@@ -155,7 +155,7 @@ test('an address outside the configured hosts is refused, signed in or not', asy
     }
 })
 
-test('an entry needs one address and one hash of the right form', async t => {
+test('an entry without exactly one address and one well-formed hash gets 400, and by POST 405', async t => {
   const scene = await setUpHosts(t)
   const browser = await scene.signedIn()
   const n = hash('sha256', 'nonce', 'base64url')
@@ -173,7 +173,7 @@ test('an entry needs one address and one hash of the right form', async t => {
   assert.equal((await browser.post(`${PORTAL}/_menshen/enter?to=${to}&n=${n}`)).status, 405)
 })
 
-test('an entry always leads to the host that was named, whatever is behind its name', async t => {
+test('an entry always redirects to the named host, even if the address has an odd or reserved path', async t => {
   const scene = await setUpHosts(t)
   const browser = await scene.signedIn()
   for (const [to, path] of [
@@ -200,7 +200,7 @@ test('an entry always leads to the host that was named, whatever is behind its n
   }
 })
 
-test('a browser that keeps no cookies of a host sees a page the second time, and never loops', async t => {
+test('a browser that stores no cookies for a host gets an error page the second time instead of a redirect loop', async t => {
   const scene = await setUpHosts(t)
   const browser = await scene.signedIn()
   const enter = async () => {
@@ -218,7 +218,7 @@ test('a browser that keeps no cookies of a host sees a page the second time, and
   assert.equal(later.status, 302, 'ten seconds later it may try again')
 })
 
-test('an unknown code leads to the page of the host once, then to a page', async t => {
+test('an unknown entry code redirects to the home page of the host once, and then gets an entry_failed page', async t => {
   const scene = await setUpHosts(t)
   const browser = scene.browser()
   const address = `${WIKI}/_menshen/entered?code=${'x'.repeat(43)}`
@@ -232,7 +232,7 @@ test('an unknown code leads to the page of the host once, then to a page', async
     assert.equal((await scene.browser().get(`${WIKI}/_menshen/entered${query}`)).headers.location, '/', query)
 })
 
-test('a code of another browser leads to its page once, and the same code again to a page that says so', async t => {
+test('an entry code of another browser redirects to its page once, and then gets an entry_failed page', async t => {
   const scene = await setUpHosts(t)
   const { location = '' } = (await codeFor(await scene.signedIn(), `${WIKI}/page`)).headers
   const browser = scene.browser()
@@ -243,7 +243,7 @@ test('a code of another browser leads to its page once, and the same code again 
   assert.equal(browser.cookies(WIKI).get(SESSION), undefined)
 })
 
-test('another cookie planted beside that of a host makes no endless circle', async t => {
+test('a second session cookie planted for a host does not cause a redirect loop', async t => {
   const scene = await setUpHosts(t)
   const browser = await scene.signedIn()
   let rounds = 0
@@ -274,7 +274,7 @@ test('five tabs that open a host at the same moment all enter it', async t => {
   )
 })
 
-test('images, frames and scripts of other sites enter nothing', async t => {
+test('images, frames and scripts of other sites get 403 and cannot enter a host', async t => {
   const scene = await setUpHosts(t)
   const browser = await scene.signedIn()
   const { location = '' } = (await browser.get(`${WIKI}/`)).headers
@@ -285,7 +285,7 @@ test('images, frames and scripts of other sites enter nothing', async t => {
   }
 })
 
-test('pages of one host can neither sign out at another nor open its sockets', async t => {
+test('pages of one host can neither sign a user out at another host nor open its WebSockets', async t => {
   const scene = await setUpHosts(t)
   const browser = await scene.signedIn()
   for (const host of [WIKI, GRAFANA]) await browser.open(`${host}/`)
@@ -316,7 +316,7 @@ test('pages of one host can neither sign out at another nor open its sockets', a
   assert.equal(await socket(PORTAL), '403')
 })
 
-test('a request cannot choose the host by anything but its own Host', async t => {
+test('only the Host header of a request selects its host, not forwarding headers or the request target', async t => {
   const scene = await setUpHosts(t, { wikiRules: [{ path: '/', public: true }] })
   const lies = [
     'x-forwarded-host: wiki.test',
@@ -341,7 +341,7 @@ test('a request cannot choose the host by anything but its own Host', async t =>
   assert.deepEqual(scene.wiki.received, [])
 })
 
-test('cookies of hosts have no Domain, and the prefix of https', async t => {
+test('over https, the entry cookie of a host has the __Host- prefix and no Domain', async t => {
   const scene = await setUpHosts(t, { env: { BASE_URL: 'https://portal.test' } })
   const headers = { ...PAGE, host: 'wiki.test' }
   const answer = await scene.visitor().get('/', { headers })
@@ -350,7 +350,7 @@ test('cookies of hosts have no Domain, and the prefix of https', async t => {
   assert.match(answer.headers.location ?? '', /^https:\/\/portal\.test\/_menshen\/enter\?to=https:\/\/wiki\.test\/&n=/)
 })
 
-test('an application cannot set or read the cookies of its host', async t => {
+test('an application can neither set nor read Menshen’s cookies for its host', async t => {
   const scene = await setUpHosts(t)
   scene.wiki.server.removeAllListeners('request')
   scene.wiki.server.on('request', (request, response) => {

@@ -9,7 +9,7 @@ import { createSendPrepared, type PreparedResponse } from '../../src/server/fast
 
 const MODULE = new URL('../../src/server/fast-path.ts', import.meta.url)
 
-test('where Node keeps the head of a response elsewhere, it writes every head', () => {
+test('a response without Node’s internal fields gets every head by writeHead', () => {
   const sendPrepared = createSendPrepared(() => 1_000_000)
   const common = new CommonHeaders({ 'cache-control': 'no-store' })
   const calls: unknown[] = []
@@ -26,7 +26,7 @@ test('where Node keeps the head of a response elsewhere, it writes every head', 
   assert.deepEqual(calls, [head('a'), 'end', head('b'), 'end'])
 })
 
-test('where the headers of a request are a field in Node, they stay one', async () => {
+test('if headers is an own field of Node’s IncomingMessage, ServerRequest keeps it', async () => {
   const script = `
     import http from 'node:http'
     import { syncBuiltinESMExports } from 'node:module'

@@ -14,7 +14,7 @@ import { createRandom } from '../security/random.ts'
 /** Five of them end in an error before they have confirmed our SETTINGS. */
 const CONNECTIONS = 100
 
-test('no session stays in memory, however its connection has ended', async t => {
+test('no HTTP/2 session stays in memory after 100 fuzzed connections have ended', async t => {
   const folder = tempFolder(t)
   const { certFile, keyFile } = makeCertificate(folder, 'own', makeAuthority(folder))
   const { url } = await openGateway(t, { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile })

@@ -27,7 +27,7 @@ async function protocolOf(url: string, options: ConnectionOptions): Promise<unkn
   return socket.alpnProtocol
 }
 
-test('by HTTP/2 the gateway does what it does by HTTP/1.1', async t => {
+test('the gateway behaves over HTTP/2 as it does over HTTP/1.1', async t => {
   const scene = await setUp(t, {
     env: { ...certificate(t), ACCESS_LOG: 'true', UPSTREAM_HEADERS_TIMEOUT_MS: '1000' },
     async answer(request, response) {
@@ -75,21 +75,21 @@ test('by HTTP/2 the gateway does what it does by HTTP/1.1', async t => {
   const cookie = cookieOf(user)
   const get = (path: string, more: object = {}) => ask(session, { ':path': path, cookie, ...more })
 
-  await t.test('the protocol is negotiated: HTTP/2, HTTP/1.1, or neither of them named', async () => {
+  await t.test('ALPN selects HTTP/2 or HTTP/1.1, and a client without ALPN can still connect', async () => {
     assert.equal(await protocolOf(scene.url, { ALPNProtocols: ['http/1.1', 'h2'] }), 'h2')
     assert.equal(await protocolOf(scene.url, { ALPNProtocols: ['http/1.1'] }), 'http/1.1')
     assert.equal(await protocolOf(scene.url, {}), false)
     assert.equal((await user.get('/')).text, 'hello')
   })
 
-  await t.test('a visitor is led to the login page, and a script gets 401', async () => {
+  await t.test('a visitor is redirected to /login, and a script gets 401', async () => {
     const page = await ask(session, { ':path': '/x', accept: 'text/html' })
     assert.deepEqual([page.status, page.headers.location], [302, '/login'])
     assert.equal((await ask(session, { ':path': '/x', accept: 'application/json' })).status, 401)
     assert.equal((await ask(session, { ':path': '/login' })).status, 200)
   })
 
-  await t.test('cookies come in pieces, and reach the application as one header without ours', async () => {
+  await t.test('split cookie headers reach the application as one header, without Menshen’s own cookie', async () => {
     const crumbs = ['one=1', ...cookie.split('; '), 'two=2']
     const answer = await ask(session, {
       ':path': '/',
@@ -109,7 +109,7 @@ test('by HTTP/2 the gateway does what it does by HTTP/1.1', async t => {
     assert.ok(!lines.some(([name]) => name.startsWith(':')))
   })
 
-  await t.test('bodies pass, with a length and without, and one that differs from its length is refused', async () => {
+  await t.test('request bodies pass with and without content-length, and a mismatched one is refused', async () => {
     const post = { ':path': '/echo', ':method': 'POST', cookie }
     assert.equal((await ask(session, post, 'without a length')).text, 'without a length')
     assert.equal((await ask(session, { ...post, 'content-length': '4' }, 'four')).text, 'four')
@@ -121,7 +121,7 @@ test('by HTTP/2 the gateway does what it does by HTTP/1.1', async t => {
     }
   })
 
-  await t.test('headers for a connection of HTTP/1.1 are dropped, and all others arrive', async () => {
+  await t.test('hop-by-hop response headers of HTTP/1.1 are dropped, and all other headers arrive', async () => {
     const { status, headers, text } = await get('/odd')
     assert.deepEqual([status, text], [200, 'odd'])
     for (const name of ['connection', 'keep-alive', 'x-hop', 'proxy-connection', 'transfer-encoding'])
@@ -131,7 +131,7 @@ test('by HTTP/2 the gateway does what it does by HTTP/1.1', async t => {
     assert.equal(Buffer.from(String(headers['x-bytes']), 'latin1').toString(), '报告')
   })
 
-  await t.test('trailers, interim answers, and answers without a body', async () => {
+  await t.test('trailers, early hints and responses without a body arrive', async () => {
     const trailed = await get('/trailers', { te: 'trailers' })
     assert.equal(trailed.text, 'part')
     assert.deepEqual(Object.entries(trailed.trailers), [['x-checksum', 'abc']])
@@ -145,7 +145,7 @@ test('by HTTP/2 the gateway does what it does by HTTP/1.1', async t => {
     assert.match(String((await hints)[0].link), /a\.css/)
   })
 
-  await t.test('an upload waits until it is asked for', async () => {
+  await t.test('an upload with expect: 100-continue gets 100, and an unknown expectation gets 417', async () => {
     const stream = session.request(
       { ':path': '/echo', ':method': 'POST', cookie, expect: '100-continue' },
       { endStream: false },
@@ -156,13 +156,13 @@ test('by HTTP/2 the gateway does what it does by HTTP/1.1', async t => {
     assert.equal((await get('/', { expect: 'something' })).status, 417)
   })
 
-  await t.test('an answer that breaks off is reset, and one with a status that HTTP/2 lacks is 502', async () => {
+  await t.test('a response that breaks off resets its stream, and one with the status 799 becomes 502', async () => {
     await assert.rejects(get('/broken'), /INTERNAL_ERROR/)
     assert.equal((await get('/weird')).status, 502)
     assert.equal((await get('/')).text, 'hello')
   })
 
-  await t.test('an application may answer before it has read the body', async () => {
+  await t.test('an application can respond before it has read the request body', async () => {
     const stream = session.request({ ':path': '/early', ':method': 'POST', cookie }, { endStream: false })
     stream.write('x'.repeat(1000))
     assert.equal((await answerOf(stream)).status, 413)
@@ -170,13 +170,13 @@ test('by HTTP/2 the gateway does what it does by HTTP/1.1', async t => {
     assert.equal(stream.rstCode, constants.NGHTTP2_NO_ERROR)
   })
 
-  await t.test('a host that is not the one of the connection is refused', async () => {
+  await t.test('a Host that differs from :authority, an unknown method and an unsafe path get 400', async () => {
     assert.equal((await get('/', { ':authority': 'localhost', host: 'other.example' })).status, 400)
     assert.equal((await get('/', { ':method': 'BREW' })).status, 400)
     for (const path of ['/../x', '//x', '/a\\b']) assert.equal((await get(path)).status, 400, path)
   })
 
-  await t.test('a head that is too large gets a page with 431, and one that is much too large is reset', async () => {
+  await t.test('a request head that is too large gets a page with 431, and a much larger one is reset', async () => {
     const answer = await get('/', { 'x-long': 'x'.repeat(17_000), accept: 'text/html' })
     assert.equal(answer.status, 431)
     assert.match(answer.text, new RegExp(String(answer.headers['x-request-id'])))
@@ -186,7 +186,7 @@ test('by HTTP/2 the gateway does what it does by HTTP/1.1', async t => {
     assert.equal((await get('/')).text, 'hello')
   })
 
-  await t.test('a sign-out closes event streams, and seven of them leave room for a page', async () => {
+  await t.test('seven event streams leave room for a page, and a sign-out closes them', async () => {
     const streams = Array.from({ length: 7 }, () => session.request({ ':path': '/events', cookie }))
     const closed = streams.map(stream => {
       stream.on('error', () => {})
@@ -198,13 +198,13 @@ test('by HTTP/2 the gateway does what it does by HTTP/1.1', async t => {
     await Promise.all(closed)
   })
 
-  await t.test('the access log has the bytes of each answer', () => {
+  await t.test('the access log has the number of bytes of a response', () => {
     const line = scene.lines.find(({ event, fields }) => event === 'request' && fields.path === '/echo')
     assert.equal(line?.fields.bytes, 'without a length'.length)
   })
 })
 
-test('a shutdown lets requests finish, and tells clients to go elsewhere', async t => {
+test('a shutdown sends GOAWAY over HTTP/2 and lets requests finish', async t => {
   let finish: (() => void) | undefined
   const scene = await setUp(t, {
     env: certificate(t),
@@ -225,7 +225,7 @@ test('a shutdown lets requests finish, and tells clients to go elsewhere', async
   await closed
 })
 
-test('an idle connection is closed, and HTTP2=false speaks HTTP/1.1 alone', async t => {
+test('an idle HTTP/2 connection is closed, and HTTP2=false offers only HTTP/1.1', async t => {
   const env = certificate(t)
   const scene = await setUp(t, { env: { ...env, KEEP_ALIVE_TIMEOUT_MS: '1000' }, application: false })
   const session = await openHttp2(t, scene.url)
@@ -235,7 +235,7 @@ test('an idle connection is closed, and HTTP2=false speaks HTTP/1.1 alone', asyn
   assert.equal(await protocolOf(without.url, { ALPNProtocols: ['h2', 'http/1.1'] }), 'http/1.1')
 })
 
-test('with several hosts, one connection serves all of them, and another authority gets 421', async t => {
+test('with several hosts, one HTTP/2 connection serves all of them, and an unknown :authority gets 421', async t => {
   const env = certificate(t)
   const scene = await setUp(t, {
     env,
@@ -248,7 +248,7 @@ test('with several hosts, one connection serves all of them, and another authori
   assert.equal((await at(new URL(scene.url).host)).headers.location, '/login')
 })
 
-test('a refused gRPC request gets a gRPC status by HTTP/1.1 too, but forward-auth never approves by it', async t => {
+test('a refused gRPC request gets a gRPC status over HTTP/1.1 too, but never a 200 from forward-auth', async t => {
   const scene = await setUp(t, {
     env: { TRUSTED_PROXIES: '127.0.0.1' },
     config: { rules: [{ path: '/', roles: ['developer'] }] },
@@ -275,7 +275,7 @@ test('a refused gRPC request gets a gRPC status by HTTP/1.1 too, but forward-aut
   }
 })
 
-test('a gRPC call with an unreadable path or the method TRACE gets a gRPC status, but forward-auth never approves by it', async t => {
+test('a gRPC call with an unreadable path or the method TRACE gets a gRPC status, but never a 200 from forward-auth', async t => {
   const scene = await setUp(t, {
     env: { TRUSTED_PROXIES: '127.0.0.1' },
     config: { rules: [{ path: '/', public: true }] },

@@ -37,7 +37,7 @@ test('a request with a head that is too large gets 431 with a page or JSON, and 
   assert.doesNotMatch(JSON.stringify(scene.lines), /secret|xxxx/)
 })
 
-test('a large head is answered however it arrives, and the next client is served', async t => {
+test('an oversized head gets 431 however it is split, and the next client is served', async t => {
   const scene = await setUp(t)
   for (const first of ['G', 'GET / HTTP/1.1\r\n', 'GET / HTTP/1.1\r\nhost: a\r\naccept: text/html\r\nx-', '']) {
     const wire = await openWire(scene.url)
@@ -51,7 +51,7 @@ test('a large head is answered however it arrives, and the next client is served
   assert.equal((await (await scene.user()).get('/')).text, 'hello')
 })
 
-test('a large head after a request that is being answered does not disturb that answer', async t => {
+test('an oversized head after a request in progress does not disturb the response to that request', async t => {
   const upstream = await startRawUpstream(t, socket =>
     socket.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhello'),
   )
@@ -63,7 +63,7 @@ test('a large head after a request that is being answered does not disturb that 
   assert.doesNotMatch(await wire.rest(), /431/)
 })
 
-test('what comes behind a request without an answer ends its own connection and nothing else', async t => {
+test('bad input after an unanswered request closes only its own connection', async t => {
   const scene = await setUp(t, {
     config: { rules: [{ path: '/', public: true }] },
     answer: (request, response) => void (request.url === '/slow' || response.end('hello')),
@@ -93,12 +93,12 @@ test('what comes behind a request without an answer ends its own connection and 
   )
 })
 
-test('other requests that cannot be read get 400', async t => {
+test('a malformed request gets 400', async t => {
   const scene = await setUp(t)
   assert.equal(await raw(scene.url, 'nonsense\r\n\r\n'), 'HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n')
 })
 
-test('MAX_HEADER_KB is the limit for both directions', async t => {
+test('MAX_HEADER_KB limits the heads of requests and of application responses', async t => {
   const upstream = await startRawUpstream(t, (socket, head) => {
     const size = Number(/\/(\d+)/.exec(head)?.[1])
     const isSocket = /upgrade: websocket/i.test(head)
@@ -138,7 +138,7 @@ function fields(count: number, ...own: string[]): string[] {
 
 const NETWORKS: Config = { rules: [{ path: '/', roles: ['*'], networks: ['127.0.0.0/8'] }] }
 
-test('a request with more than 200 header fields gets 431 by every path, with its page and its log line', async t => {
+test('a request with more than 200 header fields gets 431 at every path, with a page and a log line', async t => {
   const scene = await setUp(t, { env: { TRUSTED_PROXIES: '127.0.0.1', MAX_HEADER_KB: '64' }, config: NETWORKS })
   const cookie = `cookie: ${cookieOf(await scene.user())}`
   const get = (path: string, count: number, ...own: string[]) =>
@@ -176,7 +176,7 @@ test('an upgrade with more than 200 header fields gets 431', async t => {
   assert.equal(scene.upstream.received.length, 0)
 })
 
-test('by HTTP/2 a request with more than 200 header fields gets 431; cookies are one field', async t => {
+test('over HTTP/2, a request with more than 200 header fields gets 431, and split cookies are one field', async t => {
   const folder = tempFolder(t)
   const { certFile, keyFile } = makeCertificate(folder, 'own', makeAuthority(folder))
   const env = { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile }
@@ -190,7 +190,7 @@ test('by HTTP/2 a request with more than 200 header fields gets 431; cookies are
   assert.equal(scene.upstream.received.length, 2)
 })
 
-test('where there are hosts, a request with more than 200 header fields gets 431 at each', async t => {
+test('with several hosts, a request with more than 200 header fields gets 431 at each of them', async t => {
   const hosts = { 'wiki.test': { upstream: 'http://127.0.0.1:9' } }
   const scene = await setUp(t, { env: { BASE_URL: 'http://portal.test' }, config: { hosts } })
   for (const host of ['wiki.test', 'portal.test', 'other.test']) {
@@ -199,7 +199,7 @@ test('where there are hosts, a request with more than 200 header fields gets 431
   }
 })
 
-test('admit and fetch answer 431 to more than 200 header fields, and where the server may have left fields out', async t => {
+test('admit and fetch return 431 for more than 200 header fields, or if the server may have dropped fields', async t => {
   const scene = await setUp(t, { application: false, config: { rules: [{ path: '/', public: true }] } })
   const { menshen } = scene
   const many = (count: number) => new Headers(Array.from({ length: count }, (_, n) => [`x-${n}`, 'a']))

@@ -14,7 +14,7 @@ const HEADERS = { 'cache-control': 'no-store', 'content-length': '0' }
 const IDENTITY = { pairs: ['x-menshen-name', '%E5%BC%A0', 'x-empty', ''], sent: [] }
 const COOKIES = ['set-cookie', 'menshen_session=a; Path=/', 'set-cookie', 'b=c']
 
-test('a prepared head has the bytes that Node writes, on every kind of connection', async t => {
+test('a prepared response head has the bytes that Node writes, on keep-alive, closing and HTTP/1.0 connections', async t => {
   const clock = { now: 1_000_000 }
   const common = new CommonHeaders(HEADERS)
   const sendPrepared = createSendPrepared(() => clock.now)
@@ -53,7 +53,7 @@ test('a prepared head has the bytes that Node writes, on every kind of connectio
   assert.match(prepared[6] ?? '', /Connection: close/)
 })
 
-test('a renewed cookie goes to no other answer of the same second', async t => {
+test('a renewed cookie is not sent with other responses of the same second', async t => {
   const common = new CommonHeaders(HEADERS)
   const sendPrepared = createSendPrepared(() => 1_000_000)
   const server = createServer({ ServerResponse: PreparedResponse }, (request, response) => {
@@ -68,7 +68,7 @@ test('a renewed cookie goes to no other answer of the same second', async t => {
   assert.deepEqual(cookies, [2, 0, 2, 0, 0])
 })
 
-test('a head that Node would refuse is refused', () => {
+test('a prepared response head with an invalid header name or value is refused', () => {
   const requestId = 'id'
   const refused = ['a\r\nset-cookie: b', '张']
   for (const value of refused) {
@@ -80,7 +80,7 @@ test('a head that Node would refuse is refused', () => {
   assert.throws(() => new CommonHeaders({ 'x name': 'a' }).headOfOk({ requestId }), /token/)
 })
 
-test('a check that was not told to go on with its body closes its connection', async t => {
+test('a pipelined check with expect: 100-continue gets no 100, and its response closes the connection', async t => {
   const release = Promise.withResolvers<void>()
   const upstream = await startRawUpstream(t, async socket => {
     await release.promise

@@ -23,7 +23,7 @@ function nextHead(random: Random, before: readonly string[]): string[] {
   return Array.from({ length: count }, (_, n) => (count > 12 ? `x-${n}` : random.pick(NAMES)))
 }
 
-test('the headers of a request are those that Node reads', async t => {
+test('ServerRequest parses the headers of 2,000 random requests exactly as Node does', async t => {
   let compared = 0
   let leftToNode = 0
   const server = createServer({ IncomingMessage: ServerRequest, maxHeaderSize: 65_536 }, (request, response) => {

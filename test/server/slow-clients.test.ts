@@ -44,7 +44,7 @@ async function ask(t: TestContext, scene: Scene, line: string, ...headers: strin
 
 const signedIn = async (scene: Scene) => `cookie: ${cookieOf(await scene.user())}`
 
-test('UPSTREAM_CONNECTIONS stay for ordinary requests, whatever slow ones there are', async t => {
+test('stalled bodies, unread responses, event streams and WebSockets do not use up UPSTREAM_CONNECTIONS', async t => {
   const scene = await setUpSockets(t, { env: { UPSTREAM_CONNECTIONS: '2' }, answer: application })
   const user = await scene.user()
   const cookie = `cookie: ${cookieOf(user)}`
@@ -64,7 +64,7 @@ test('UPSTREAM_CONNECTIONS stay for ordinary requests, whatever slow ones there 
   assert.ok(pages.every(({ status }) => status === 200))
 })
 
-test('without a place among UPSTREAM_STREAMS a stream is turned away, and a slow request keeps its slot', async t => {
+test('a stream beyond UPSTREAM_STREAMS gets 503, and a slow request keeps its connection slot', async t => {
   const env = { UPSTREAM_CONNECTIONS: '2', UPSTREAM_STREAMS: '2' }
   const scene = await setUpSockets(t, { env, answer: application })
   const user = await scene.user()
@@ -93,7 +93,7 @@ test('without a place among UPSTREAM_STREAMS a stream is turned away, and a slow
   assert.equal((await user.get('/page')).status, 200)
 })
 
-test('a user who holds most of UPSTREAM_STREAMS makes room for others, and the log says whose was ended', async t => {
+test('the user with the most UPSTREAM_STREAMS loses one to another user, and the log names the user who lost it', async t => {
   const env = { UPSTREAM_CONNECTIONS: '2', UPSTREAM_STREAMS: '3' }
   const scene = await setUp(t, { env, answer: application })
   const greedy = await signedIn(scene)
@@ -124,7 +124,7 @@ async function upgradeAnswer(t: TestContext, scene: Scene, cookie: string): Prom
   return (await wire.rest()).split('\r\n')
 }
 
-test('a client that reads nothing of its answer is cut off, and the application with it', async t => {
+test('a client that reads nothing of its response is disconnected, with its connection to the application', async t => {
   const scene = await setUp(t, { env: SOON, answer: application })
   const wire = await ask(t, scene, 'GET /large HTTP/1.1', await signedIn(scene))
   wire.socket.pause()
@@ -135,7 +135,7 @@ test('a client that reads nothing of its answer is cut off, and the application 
   )
 })
 
-test('sending something does not make up for reading nothing', async t => {
+test('a client that reads nothing is disconnected even if it keeps sending requests', async t => {
   const scene = await setUp(t, { env: SOON, answer: application })
   const cookie = await signedIn(scene)
   const wire = await openWire(scene.url)
@@ -147,7 +147,7 @@ test('sending something does not make up for reading nothing', async t => {
   await until(() => scene.upstream.sockets.size === 0).finally(() => clearInterval(chatter))
 })
 
-test('a client that sends nothing of the body that it announced is cut off', async t => {
+test('a client that stops sending the request body it announced is disconnected', async t => {
   const scene = await setUp(t, { env: SOON, answer: application })
   const wire = await ask(t, scene, 'POST /body HTTP/1.1', await signedIn(scene), 'content-length: 100')
   wire.socket.write('ab')
@@ -158,7 +158,7 @@ test('a client that sends nothing of the body that it announced is cut off', asy
   )
 })
 
-test('who reads or writes slowly, or waits for an application that has nothing to say, is not cut off', async t => {
+test('clients that read or write slowly, or wait for a silent application, are not disconnected', async t => {
   const scene = await setUpSockets(t, { env: SOON, answer: application })
   const user = await scene.user()
   const cookie = `cookie: ${cookieOf(user)}`
@@ -177,7 +177,7 @@ test('who reads or writes slowly, or waits for an application that has nothing t
   assert.equal(socket.readyState, socket.OPEN)
 })
 
-test('a socket whose browser reads nothing is cut off', async t => {
+test('a WebSocket whose client reads nothing is disconnected', async t => {
   const scene = await setUpSockets(t, { env: SOON })
   scene.sockets.on('connection', socket => socket.send(Buffer.alloc(LARGE)))
   const socket = dial(scene, await scene.user())
@@ -202,7 +202,7 @@ const UNREAD = {
   'GET /a/..%2fb': 400,
 } as const
 
-test('a body that no one reads is not waited for without end, wherever it is sent', async t => {
+test('a connection does not wait indefinitely for a request body that no handler reads, at any route', async t => {
   const config = { rules: [{ path: '/internal', roles: ['developer'] as const }] }
   const scene = await setUp(t, { env: { ...SOON, UPSTREAM: '' }, config })
   const cookie = await signedIn(scene)
@@ -220,7 +220,7 @@ test('a body that no one reads is not waited for without end, wherever it is sen
   await Promise.all(wires)
 })
 
-test('a body to a route of ours that takes too long is cut off, however it drips', async t => {
+test('a client that drips a body into a route of Menshen for too long is disconnected', async t => {
   const scene = await setUp(t, { env: SOON })
   for (const path of ['/login', '/logout', '/_menshen/backchannel-logout']) {
     const wire = await openWire(scene.url)
@@ -234,7 +234,7 @@ test('a body to a route of ours that takes too long is cut off, however it drips
   )
 })
 
-test('an answer is over as soon as its connection has taken it, and not while it waits for an earlier one', async t => {
+test('a response is finished once its connection has taken it all, and not while it waits for an earlier response', async t => {
   const responses: ServerResponse[] = []
   const arrived = Promise.withResolvers<void>()
   const server = createServer((_request, response) => {

@@ -79,7 +79,7 @@ async function readAll(socket: Socket): Promise<number> {
 
 const cutOffs = ({ lines }: Scene) => lines.filter(({ event }) => event === 'client_cut_off')
 
-test('who reads steadily gets all of a large answer, however slowly', onLinux, async t => {
+test('a client that reads slowly but steadily gets all of a large response', onLinux, async t => {
   // The kernel says that a client reads only when a good part of its buffer is free, which a busy machine makes larger.
   const { scene, socket } = await openReader(t, { CLIENT_TIMEOUT_MS: String(2 * IDLE_MS) })
   const read = await readSteadily(socket, SIZE / 8)
@@ -88,7 +88,7 @@ test('who reads steadily gets all of a large answer, however slowly', onLinux, a
 })
 
 test(
-  'who reads steadily is not cut off after a time in which the process could not read the table of connections',
+  'a steady reader is not disconnected after the process was unable to read the connection table for a while',
   onLinux,
   async t => {
     const { scene, socket } = await openReader(t)
@@ -102,7 +102,7 @@ test(
   },
 )
 
-test('who has read much of it and then reads nothing is cut off', onLinux, async t => {
+test('a client that reads part of a large response and then stops is disconnected', onLinux, async t => {
   const { scene, socket } = await openReader(t)
   let read = 0
   while (read < SIZE / 8 && !socket.closed) {
@@ -114,7 +114,7 @@ test('who has read much of it and then reads nothing is cut off', onLinux, async
   assert.ok(read + (await readAll(socket)) < SIZE)
 })
 
-test('a trusted proxy reads in large steps and has longer', async t => {
+test('a trusted proxy that pauses for three times CLIENT_TIMEOUT_MS still gets the whole response', async t => {
   const { scene, socket } = await openReader(t, { TRUSTED_PROXIES: '127.0.0.1' })
   await until(() => scene.upstream.sockets.size === 1)
   await pause(3 * IDLE_MS)
@@ -122,7 +122,7 @@ test('a trusted proxy reads in large steps and has longer', async t => {
   assert.ok((await readAll(socket)) > SIZE)
 })
 
-test('the kernel tells what it holds for each connection, in every family of addresses', onLinux, async t => {
+test('the kernel’s send queue of a connection is read over IPv4, IPv6 and IPv4-mapped IPv6', onLinux, async t => {
   for (const [listening, calling] of [
     ['127.0.0.1', '127.0.0.1'],
     ['::1', '::1'],

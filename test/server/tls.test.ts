@@ -36,7 +36,7 @@ function prepare(t: Parameters<typeof tempFolder>[0]) {
   return { folder, ca, first, env: { TLS_CERT_FILE: first.certFile, TLS_KEY_FILE: first.keyFile } }
 }
 
-test('pages and sockets are served over https, which browsers on this machine are not told to keep to', async t => {
+test('pages and WebSockets are served over https, without Strict-Transport-Security on localhost', async t => {
   const { env, ca } = prepare(t)
   const scene = await setUpSockets(t, { env })
   assert.match(scene.baseUrl, /^https:/)
@@ -57,7 +57,7 @@ test('pages and sockets are served over https, which browsers on this machine ar
   socket.terminate()
 })
 
-test('TLS 1.2 and 1.3 are spoken, and nothing older', async t => {
+test('TLS 1.2 and 1.3 are accepted, and older versions are rejected', async t => {
   const { env, ca } = prepare(t)
   const scene = await setUp(t, { env })
   const trust = { ca: readFileSync(ca.certFile) }
@@ -124,7 +124,7 @@ test('a certificate whose key does not follow is reported once', t => {
   assert.deepEqual(reported, ['certificate_refused'])
 })
 
-test('who reads nothing of an answer over https is cut off too', async t => {
+test('a client that reads nothing of a response over https is disconnected', async t => {
   const { env } = prepare(t)
   const scene = await setUp(t, {
     env: { ...env, CLIENT_TIMEOUT_MS: '600' },

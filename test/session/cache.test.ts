@@ -51,7 +51,7 @@ function users(count: number, name = 'user'): string[] {
   return Array.from({ length: count }, (_, n) => `${name}-${n}`)
 }
 
-test('as many are kept as the setting says, and none for nothing', () => {
+test('the cache keeps at most SESSION_CACHE_SIZE sessions, and 0 for either cache setting disables it', () => {
   const cache = open(100)
   for (const ticket of users(100)) cache.visit(ticket)
   assert.equal(cache.held(users(100)), 100)
@@ -61,7 +61,7 @@ test('as many are kept as the setting says, and none for nothing', () => {
   assert.equal(createSessionCache({ SESSION_CACHE_SIZE: 100, SESSION_CACHE_MB: 0 }), undefined)
 })
 
-test('a great many who come once do not push out those who come again and again', () => {
+test('50,000 one-time visitors do not evict the sessions of regular users from the cache', () => {
   const cache = open(1000)
   const regulars = users(800, 'regular')
   for (const ticket of [...regulars, ...regulars]) cache.visit(ticket)
@@ -73,7 +73,7 @@ test('a great many who come once do not push out those who come again and again'
   assert.equal(cache.held(regulars), regulars.length)
 })
 
-test('those who stay away make room for others who come often', () => {
+test('cached sessions of users who stay away make room for those of active users', () => {
   const cache = open(1000)
   const before = users(1000, 'before')
   for (const ticket of [...before, ...before, ...before]) cache.visit(ticket)
@@ -82,7 +82,7 @@ test('those who stay away make room for others who come often', () => {
   assert.equal(cache.held(users(900, 'after')), 900)
 })
 
-test('long sessions take the room of several short ones', () => {
+test('SESSION_CACHE_MB limits the cache by size, and a session larger than the limit is not cached', () => {
   const cache = open(1_000_000, 1)
   for (const ticket of users(10_000, 'short')) cache.visit(ticket)
   const short = cache.held(users(10_000, 'short'))
@@ -98,7 +98,7 @@ test('long sessions take the room of several short ones', () => {
   assert.ok(others.get('small'))
 })
 
-test('whatever comes and goes, it gives back the latest of each and never too many', () => {
+test('after random changes, the cache only returns the latest state of a session and stays within its size', () => {
   const random = createRandom(42)
   const cache = open(50)
   const latest = new Map<string, LoadedSession>()

@@ -84,7 +84,7 @@ function open(t: TestContext, roles: readonly RoleConfig[]) {
   }
 }
 
-test('someone whose row is gone loses its role, although a row by a claim gives it to others', async t => {
+test('a user loses a role with the row that gave it, even if a claim row gives that role to others', async t => {
   const { signIn, use, role, refresh } = open(t, [BY_NAME, BY_CLAIM])
   const lisi = await signIn({ dept: { name: '财务部' } })
   const wangwu = await signIn({ dept: { name: '运维部' } }, 'wangwu')
@@ -95,7 +95,7 @@ test('someone whose row is gone loses its role, although a row by a claim gives 
   assert.equal(await role(lisi), 'common')
 })
 
-test('a row that was missing for a moment costs no one the role, also if tokens were refreshed meanwhile', async t => {
+test('a role row that is removed and added again restores the role, even after a token refresh in between', async t => {
   for (const row of [BY_NAME, BY_CLAIM, { role: 'ops', groups: ['staff'] }]) {
     const { signIn, use, role, refresh } = open(t, [row])
     const ticket = await signIn({ dept: { name: '运维部' } })
@@ -111,7 +111,7 @@ test('a row that was missing for a moment costs no one the role, also if tokens 
   }
 })
 
-test('a row by a claim that no row has named before applies to users who are already signed in', async t => {
+test('a row for a claim that no row named before applies to users who are already signed in', async t => {
   const { signIn, use, role, sessions } = open(t, [])
   const ticket = await signIn({ dept: { name: '运维部' }, level: 7 })
   use([{ role: 'seven', claim: { level: [7] } }])
@@ -131,7 +131,7 @@ test('claims are sealed in the store, and are not in the cache of opened session
   assert.ok(stored && !Buffer.from(stored.value).toString('latin1').includes('CANARY'))
 })
 
-test('claims that were changed or taken from another session give no one a role, and nothing fails', async t => {
+test('claims that were tampered with or copied from another session give no role, and the session still works', async t => {
   const { signIn, sessions, store, role, use } = open(t, [BY_CLAIM])
   const lisi = await signIn({ dept: { name: '财务部' } })
   const wangwu = await signIn({ dept: { name: '运维部' } }, 'wangwu')
@@ -155,7 +155,7 @@ test('claims that were changed or taken from another session give no one a role,
   assert.ok(await sessions.get(lisi))
 })
 
-test('of more than 16 KB what roles are given by is kept first, and the rest is named in the log', async t => {
+test('of claims over 16 KB, those that role rows use are kept first, and the log names the rest', async t => {
   const { signIn, role, use, events, store } = open(t, [BY_CLAIM])
   const many = (name: string, bytes: number) => ({ [name]: 'x'.repeat(bytes) })
   const claims = {
@@ -178,7 +178,7 @@ test('of more than 16 KB what roles are given by is kept first, and the rest is 
   assert.equal(await role(huge), 'common', 'what cannot be kept gives no role, not even for the first moment')
 })
 
-test('a claim that was said and not kept is not absent: no row that names it fits, and none behind such a row', async t => {
+test('a claim that was not kept is not treated as absent: neither the row that depends on it nor later rows match', async t => {
   const blocked = Array.from({ length: 2500 }, (_, n) => `block-${n}`)
   const rows: [roles: RoleConfig[], expected: string][] = [
     [[{ role: 'ops', claim: { blocked: [null] } }], 'common'],
@@ -205,7 +205,7 @@ test('a claim that was said and not kept is not absent: no row that names it fit
   assert.ok(((await store.read(recordKey(ticket)))?.value.length ?? 0) < 24_000)
 })
 
-test('a session without claims gets no role by a claim, not even by one that is to be absent', async t => {
+test('a session without stored claims gets no role from a claim row, not even from a row for an absent claim', async t => {
   const { signIn, store, role, use } = open(t, [])
   const ticket = await signIn({ level: 7 })
   const stored = await store.read(recordKey(ticket))
@@ -221,17 +221,17 @@ test('a session without claims gets no role by a claim, not even by one that is 
   assert.equal(await role(ticket), 'ops')
 })
 
-test('a token that a source of claims has is not absent either', async t => {
+test('a token that was left out of the stored claims is not treated as an absent claim', async t => {
   const { signIn, role } = open(t, [{ role: 'ops', claim: { access_token: [null] } }])
   assert.equal(await role(await signIn({ access_token: 'at-0' })), 'common')
 })
 
-test('a row that names nothing fits no one', async t => {
+test('a role row without conditions matches no user', async t => {
   const { signIn, role } = open(t, [{ role: 'ops', claim: {} }, { role: 'ops' }])
   assert.equal(await role(await signIn({ level: 7 })), 'common')
 })
 
-test('tokens that are in a source of claims are not kept a second time', async t => {
+test('tokens that the provider also returns as claims are not stored as claims', async t => {
   const { signIn, use, role } = open(t, [])
   const tokens = { accessToken: 'CANARY-at', refreshToken: 'CANARY-rt' }
   const ticket = await signIn({ access_token: 'CANARY-at', refreshToken: 'CANARY-rt', level: 7 }, 'lisi', tokens)
@@ -262,7 +262,7 @@ test('claims of the id_token stay when a refresh returns no id_token and their s
   assert.equal(await role(ticket), 'ops')
 })
 
-test('a change of roles during the call counts for what the call brings, and the new claims are the input', async t => {
+test('roles that change during an identity refresh apply to its result, and later rows match the new claims', async t => {
   const { signIn, use, role, refreshUser, refresh } = open(t, [BY_CLAIM])
   const ticket = await signIn({ dept: { name: '财务部' } })
   refreshUser(before => {
@@ -278,7 +278,7 @@ test('a change of roles during the call counts for what the call brings, and the
   assert.equal(await role(ticket), 'seven')
 })
 
-test('what a provider returns that was reconfigured during the call is ignored', async t => {
+test('user data and failed requirements from a provider that was reconfigured during the call are ignored', async t => {
   const { signIn, sessions, role, refreshUser, refresh, events, replaceProvider } = open(t, [BY_CLAIM])
   const ticket = await signIn({ dept: { name: '财务部' } })
   refreshUser(before => {
@@ -296,7 +296,7 @@ test('what a provider returns that was reconfigured during the call is ignored',
   assert.ok(await sessions.get(ticket), 'nobody is signed out by a requirement that is gone')
 })
 
-test('new claims of more than 16 KB are kept as far as there is room, sealed, and none of them in the cache', async t => {
+test('refreshed claims over 16 KB are sealed as far as they fit, the rest is logged once, and none is in the cache', async t => {
   const { signIn, sessions, store, role, refreshUser, refresh, events } = open(t, [BY_CLAIM])
   const ticket = await signIn({ dept: { name: '财务部' } })
   const large = Object.fromEntries(['a', 'b', 'c'].map(name => [name, `CANARY${'x'.repeat(9000)}`]))

@@ -21,7 +21,7 @@ function createHeldChanges() {
   return { written, held, turn, change: (key: string, n: number) => change(`ticket of ${key}`, loadedOf(key), { n }) }
 }
 
-test('a thousand changes of one session at the same time are two writes, and the last one wins', async () => {
+test('a thousand concurrent data changes of one session cause two writes, and the last change wins', async () => {
   const { written, held, turn, change } = createHeldChanges()
   const changes = Array.from({ length: 1000 }, (_, n) => change('a', n))
   await turn()
@@ -35,13 +35,13 @@ test('a thousand changes of one session at the same time are two writes, and the
   assert.deepEqual(written, ['a 0', 'a 999', 'a 1000'])
 })
 
-test('a change of another session waits for none', () => {
+test('a data change of one session does not wait for a change of another session', () => {
   const { written, change } = createHeldChanges()
   for (const key of ['a', 'b']) void change(key, 1)
   assert.deepEqual(written, ['a 1', 'b 1'])
 })
 
-test('a change that fails, or finds the session ended, says so to its callers, and the next one is written', async () => {
+test('a data change that fails or finds the session ended reports this to its callers, and the next one is written', async () => {
   const { written, held, turn, change } = createHeldChanges()
   const [failing, joined, ended] = [change('a', 1), change('a', 2), change('a', 3)]
   held[0]?.reject(new Error('away'))

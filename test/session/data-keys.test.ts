@@ -50,7 +50,7 @@ const HOUR_MS = 3_600_000
 
 const shown = ({ labels }: DataKeys) => Buffer.from(labels).toString('hex')
 
-test('twenty instances that start at the same time end with one set of keys', async t => {
+test('twenty instances that start at the same time share one set of data keys', async t => {
   const { start, events } = openStore(t)
   const lists: Name[][] = [['a'], ['b', 'a'], ['a', 'b']]
   const instances = Array.from({ length: 20 }, (_, n) => start(...(lists[n % 3] ?? [])))
@@ -60,7 +60,7 @@ test('twenty instances that start at the same time end with one set of keys', as
   assert.deepEqual(events, [])
 })
 
-test('an instance that does not have the new secret yet does not throw it out when it starts again', async t => {
+test('an instance that restarts without the new secret does not revoke that secret’s access to the data keys', async t => {
   const { start, events } = openStore(t)
   const before = shown(await start('a').current())
   await start('b', 'a').current()
@@ -69,7 +69,7 @@ test('an instance that does not have the new secret yet does not throw it out wh
   assert.deepEqual(events, [])
 })
 
-test('an instance that still runs with a secret that was taken away goes on, and does not bring it back', async t => {
+test('an instance still running with a removed secret keeps working and does not restore that secret', async t => {
   const { store, start, events } = openStore(t)
   const running = start('a')
   const before = shown(await running.current())
@@ -82,7 +82,7 @@ test('an instance that still runs with a secret that was taken away goes on, and
   assert.deepEqual(new Set(events), new Set(['data_keys_closed']))
 })
 
-test('a secret that was replaced while nothing was stored is passed over in silence, and its data keys stay', async t => {
+test('replacing the secret while the store has no sessions causes no warning, and the old data keys stay', async t => {
   const { store, events, start, clock } = openStore(t)
   const before = await start('a').current()
   const later = start('b')
@@ -94,7 +94,7 @@ test('a secret that was replaced while nothing was stored is passed over in sile
   assert.equal(shown(await start('a').current()), shown(before))
 })
 
-test('an instance with another secret is noticed once it has a session, though the store was empty at the start', async t => {
+test('an instance that started on an empty store reports once that its secret cannot decrypt a later session', async t => {
   const { store, events, start, clock } = openStore(t)
   const before = await start('a').current()
   const other = start('b')
@@ -107,7 +107,7 @@ test('an instance with another secret is noticed once it has a session, though t
   assert.deepEqual(events, ['data_keys_closed'])
 })
 
-test('sessions that have expired need no data keys, and personal keys do', async t => {
+test('inaccessible data keys are reported for personal keys, but not for expired sessions', async t => {
   const { store, events, start, clock } = openStore(t)
   await addSession(store, await start('a').current(), 'one')
   clock.now += 2 * HOUR_MS
@@ -119,7 +119,7 @@ test('sessions that have expired need no data keys, and personal keys do', async
   assert.deepEqual(events, ['data_keys_closed'])
 })
 
-test('a secret that was forgotten can still be put behind the new one', async t => {
+test('a forgotten previous secret can still be appended after the new one', async t => {
   const { start } = openStore(t)
   const before = shown(await start('a').current())
   const mistaken = start('b')
@@ -129,7 +129,7 @@ test('a secret that was forgotten can still be put behind the new one', async t 
   assert.equal(shown(await start('b').current()), before)
 })
 
-test('a store that was emptied gets the keys of those who run, and whoever starts then shares them', async t => {
+test('running instances restore their data keys to an emptied store, and new instances share them', async t => {
   const { store, start } = openStore(t)
   const [one, other] = [start('a'), start('a')]
   const before = shown(await one.current())
@@ -139,7 +139,7 @@ test('a store that was emptied gets the keys of those who run, and whoever start
   assert.equal(shown(await start('a').current()), before)
 })
 
-test('keys of a newer version are left alone, and it is said once', async t => {
+test('data keys in a newer format are left unchanged and reported once', async t => {
   const { store, events, start } = openStore(t)
   const entry = { value: Buffer.of(2, 1, 2, 3), expiresAt: START + 1000, labels: [] }
   await store.create('data-keys', entry)
@@ -150,7 +150,7 @@ test('keys of a newer version are left alone, and it is said once', async t => {
   assert.deepEqual(events, ['newer_format'])
 })
 
-test('broken bytes in their place are replaced', async t => {
+test('invalid bytes stored as data keys are replaced', async t => {
   const { store, start } = openStore(t)
   for (const value of ['', '\u0001', '\u0001{}', '\u0001[{"id":1}]', '\u0000garbage']) {
     await store.remove('data-keys')
@@ -160,7 +160,7 @@ test('broken bytes in their place are replaced', async t => {
   }
 })
 
-test('instances whose lists differ in their order write once each, and not at every question', async t => {
+test('instances that list the secrets in different orders do not rewrite the data keys at every read', async t => {
   const { store, start } = openStore(t)
   const [one, other] = [start('a', 'b'), start('b', 'a')]
   for (const instance of [one, other, one, other]) await instance.current()
@@ -169,7 +169,7 @@ test('instances whose lists differ in their order write once each, and not at ev
   assert.equal((await store.read('data-keys'))?.version, version)
 })
 
-test('a new secret that was taken back opens nothing any more, though it came into use later', async t => {
+test('a new secret that is withdrawn no longer opens the data keys, even though it was added last', async t => {
   const { start } = openStore(t)
   const before = shown(await start('a').current())
   await start('b', 'a').current()
@@ -178,7 +178,7 @@ test('a new secret that was taken back opens nothing any more, though it came in
   assert.notEqual(shown(await start('b').current()), before)
 })
 
-test('a secret that came into use later is newer, also by an instance whose clock is behind', async t => {
+test('a secret that is added later is dated later, even by an instance whose clock is behind', async t => {
   const { store, start, clock } = openStore(t)
   const before = shown(await start('a').current())
   clock.now -= 60_000

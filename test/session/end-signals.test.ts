@@ -8,7 +8,7 @@ import { createEndSignals } from '../../src/session/end-signals.ts'
 const loadedOf = (key: string) => ({ key }) as LoadedSession
 const turn = () => new Promise(setImmediate)
 
-test('a store that fails aborts no signal, and is reported once until it answers again', async t => {
+test('a failing store aborts no session signal and is reported once until it works again', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] })
   let isAway = true
   const reported: string[] = []
@@ -36,7 +36,7 @@ test('a store that fails aborts no signal, and is reported once until it answers
   assert.equal(all.filter(({ aborted }) => aborted).length, 200)
 })
 
-test('signals of 2,000 changed sessions are checked within one look, with at most 50 reads of the store at a time', async t => {
+test('signals of 2,000 changed sessions are checked in one round, with at most 50 concurrent store reads', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] })
   const open = { now: 0, most: 0, all: 0 }
   const read = async () => {
@@ -59,7 +59,7 @@ test('signals of 2,000 changed sessions are checked within one look, with at mos
   assert.deepEqual([open.all, open.most], [2000, 50])
 })
 
-test('a provider that answers no refresh delays the signal of no session that ends, be it due for a refresh or not', async t => {
+test('hanging refreshes do not delay the signals of sessions that end, whether or not they are due for a refresh', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] })
   const ended = new Set<string>()
   let refreshes = 0

@@ -52,7 +52,7 @@ test('a user who reads a page for longer than the access token lives is still si
   assert.equal(upstream.received.at(-1)?.headers['x-forwarded-user'], 'zhangsan')
 })
 
-test('the session, its cookie and its record last for SESSION_MAX_HOURS where the provider says nothing of the refresh token', async t => {
+test('the session, its cookie and its record last SESSION_MAX_HOURS if the provider gives no lifetime for the refresh token', async t => {
   const { gateway, user } = await open(t)
   const started = gateway.now()
   assert.equal(await expiresAt(user), started + MAX_HOURS * HOUR * 1000)
@@ -63,7 +63,7 @@ test('the session, its cookie and its record last for SESSION_MAX_HOURS where th
 })
 
 for (const name of ['refresh_expires_in', 'refresh_token_expires_in'])
-  test(`the session ends with the refresh token where the provider tells its life as ${name}, and each refresh moves that end`, async t => {
+  test(`the session ends with the refresh token if ${name} gives its lifetime, and each refresh extends it`, async t => {
     const { gateway, user, refreshes } = await open(t, {}, {}, { [name]: 1800 })
     assert.equal(await expiresAt(user), gateway.now() + 1800 * 1000)
     gateway.passSeconds(1799)
@@ -76,12 +76,12 @@ for (const name of ['refresh_expires_in', 'refresh_token_expires_in'])
     assert.equal((await user.get('/', { headers: PAGE })).headers.location, '/login')
   })
 
-test('refresh_expires_in: 0, as Keycloak says of offline tokens, is not an end', async t => {
+test('refresh_expires_in: 0, which Keycloak sends for offline tokens, does not limit the session', async t => {
   const { gateway, user } = await open(t, {}, {}, { refresh_expires_in: 0 })
   assert.equal(await expiresAt(user), gateway.now() + MAX_HOURS * HOUR * 1000)
 })
 
-test('a refresh that leaves the refresh token out leaves its end as it was', async t => {
+test('a refresh response without a refresh token leaves the end of the session unchanged', async t => {
   const { op, gateway, user } = await open(t, {}, {}, { refresh_expires_in: 1800 })
   const end = gateway.now() + 1800 * 1000
   op.tokenFields = { refresh_token: undefined }
@@ -97,7 +97,7 @@ test('without a refresh token the session ends with its access token', async t =
   assert.equal(refreshes(), 0)
 })
 
-test('100 requests after the end of the access token cause one refresh, and all are served', async t => {
+test('100 parallel requests after the access token expired cause one refresh, and all are served', async t => {
   const { gateway, user, refreshes } = await open(t)
   gateway.passSeconds(HOUR)
   const cookie = cookieOf(user)
@@ -108,7 +108,7 @@ test('100 requests after the end of the access token cause one refresh, and all 
   assert.equal(refreshes(), 1)
 })
 
-test('invalid_grant after the end of the access token ends the session, and the login page says why, once', async t => {
+test('invalid_grant after the access token expired ends the session, and the login page shows the reason once', async t => {
   const { op, gateway, user, eventsOf } = await open(t, { PAGE_LANGUAGE: 'en' })
   gateway.passSeconds(HOUR)
   op.intercept = ({ path }, response) =>
@@ -167,7 +167,7 @@ test('while the provider is unavailable an expired token gives 503, nothing is f
   assert.deepEqual(eventsOf('session_ended'), [])
 })
 
-test('a public page is served as to a visitor while the provider is away, and the cookie stays', async t => {
+test('while the provider is unavailable, a user with an expired token sees public pages as a visitor and keeps the cookie', async t => {
   const { op, gateway, user, upstream } = await open(t, {}, { rules: [{ path: '/public', public: true }] })
   gateway.passSeconds(HOUR)
   op.isAway = true
@@ -180,7 +180,7 @@ test('a public page is served as to a visitor while the provider is away, and th
   assert.equal(upstream.received.at(-1)?.headers['x-forwarded-user'], 'zhangsan')
 })
 
-test('with REFRESH_FAILURE=clear a provider that is away ends the session', async t => {
+test('with REFRESH_FAILURE=clear, a session with an expired token ends if the provider is unavailable', async t => {
   const { op, gateway, user, eventsOf } = await open(t, { REFRESH_FAILURE: 'clear' })
   gateway.passSeconds(HOUR)
   op.isAway = true
@@ -191,7 +191,7 @@ test('with REFRESH_FAILURE=clear a provider that is away ends the session', asyn
   )
 })
 
-test('without REFRESH_FAILURE a session stays whose token is valid while its refresh fails', async t => {
+test('without REFRESH_FAILURE, a failed refresh does not end a session whose token is still valid', async t => {
   const { op, gateway, user, upstream } = await open(t)
   gateway.passSeconds(LIFE - 100)
   op.isAway = true
@@ -199,7 +199,7 @@ test('without REFRESH_FAILURE a session stays whose token is valid while its ref
   assert.equal(upstream.received.at(-1)?.headers['x-forwarded-user'], 'zhangsan')
 })
 
-test('the expired sessions of many users ask a provider that is away once per pause, not once each', async t => {
+test('requests of 20 users with expired tokens call an unavailable provider once per pause, not once each', async t => {
   const { op, gateway, refreshes } = await open(t)
   const users = await Promise.all(Array.from({ length: 20 }, () => gateway.user()))
   gateway.passSeconds(HOUR)
@@ -216,7 +216,7 @@ test('the expired sessions of many users ask a provider that is away once per pa
   assert.equal(refreshes() - asked, users.length)
 })
 
-test('a provider that answers the refresh of one user with 500 keeps no other user waiting', async t => {
+test('a provider that returns 500 for one user’s refresh does not block the refresh of another user', async t => {
   const { op, gateway, user } = await open(t)
   const other = await gateway.user()
   gateway.passSeconds(HOUR)
@@ -230,7 +230,7 @@ test('a provider that answers the refresh of one user with 500 keeps no other us
   assert.equal((await other.get('/', { headers: PAGE })).status, 200)
 })
 
-test('a WebSocket stays open while the provider is away, none is opened, and a refusal closes it', async t => {
+test('while the provider is unavailable, an open WebSocket stays and a new one gets 503; invalid_grant then closes it', async t => {
   const { op, gateway, user, eventsOf, openSocket } = await open(t)
   const socket = await openSocket()
   op.isAway = true
@@ -250,7 +250,7 @@ test('a WebSocket stays open while the provider is away, none is opened, and a r
   )
 })
 
-test('a WebSocket of a session whose provider stays away is closed at the end of the session', async t => {
+test('a WebSocket is closed at the end of its session even if the provider stays unavailable', async t => {
   const { op, gateway, openSocket } = await open(t)
   const socket = await openSocket()
   op.isAway = true
@@ -258,7 +258,7 @@ test('a WebSocket of a session whose provider stays away is closed at the end of
   await once(socket, 'close')
 })
 
-test('in an application, session() and accessToken() reject while the provider is away, and work again afterwards', async t => {
+test('session() and accessToken() reject with provider_unavailable during a provider outage and work again afterwards', async t => {
   const { op, gateway, user } = await open(t)
   const request = { headers: { cookie: cookieOf(user) } }
   const first = await gateway.menshen.accessToken(request)
@@ -273,7 +273,7 @@ test('in an application, session() and accessToken() reject while the provider i
   assert.ok(second !== undefined && second !== first)
 })
 
-test('two processes on one store refresh an expired session once, and one goes on after the other is killed in the middle', async t => {
+test('two processes on one store refresh an expired session once, and one takes over if the other is killed during a refresh', async t => {
   const op = await startOidcServer(t)
   op.now = Date.now
   op.expiresIn = 2

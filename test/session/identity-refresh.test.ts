@@ -46,7 +46,7 @@ async function meOf(client: Client) {
 
 const SAME = ['ops', 'ops', 'staff', OIDC_USER.name, OIDC_USER.email]
 
-test('user info, groups and role are those of the provider after a refresh, already for the request that refreshed', async t => {
+test('a refresh updates user info, groups and role from the provider, already for the request that triggered it', async t => {
   const { op, rp, says, me, eventsOf } = await open(t)
   assert.deepEqual(await me(), SAME)
   says({ groups: ['staff'], name: '张三丰' })
@@ -62,7 +62,7 @@ test('user info, groups and role are those of the provider after a refresh, alre
   assert.deepEqual(op.complaints, [])
 })
 
-test('a refresh costs one more call, however many requests wait for it, and none with never', async t => {
+test('an identity refresh costs one more call for 20 waiting requests, and none with IDENTITY_REFRESH=never', async t => {
   for (const [env, calls] of [
     [{}, 1],
     [{ IDENTITY_REFRESH: 'always' }, 1],
@@ -85,7 +85,7 @@ test('a refresh costs one more call, however many requests wait for it, and none
   }
 })
 
-test('for idaas the refresh is one call, unless IDENTITY_REFRESH says otherwise', async t => {
+test('for idaas, a refresh is one call, and IDENTITY_REFRESH=always adds a second one', async t => {
   for (const [env, calls] of [
     [{}, 0],
     [{ IDENTITY_REFRESH: 'always' }, 1],
@@ -99,7 +99,7 @@ test('for idaas the refresh is one call, unless IDENTITY_REFRESH says otherwise'
   }
 })
 
-test('nothing is written and nothing is told if nothing has changed', async t => {
+test('a refresh without changes logs neither identity_changed nor identity_refresh_failed', async t => {
   const { rp, me, eventsOf } = await open(t)
   rp.passSeconds(DUE)
   assert.deepEqual(await me(), SAME)
@@ -107,7 +107,7 @@ test('nothing is written and nothing is told if nothing has changed', async t =>
   assert.deepEqual([...eventsOf('identity_changed'), ...eventsOf('identity_refresh_failed')], [])
 })
 
-test('groups that the answer leaves out stay, and an empty list or null is empty', async t => {
+test('groups stay if user info leaves them out, and an empty list or null removes them', async t => {
   for (const [groups, expected] of [
     [undefined, ['ops', 'ops', 'staff']],
     [[], ['common']],
@@ -125,7 +125,7 @@ test('groups that the answer leaves out stay, and an empty list or null is empty
   }
 })
 
-test('a role by a claim of groups stays with them when Entra leaves them out, and its negative stays away', async t => {
+test('a role from the groups claim stays if Entra leaves groups out, and a row for absent groups does not match', async t => {
   const config: Config = {
     roles: [
       { role: 'guest', claim: { groups: ['guests'] } },
@@ -144,7 +144,7 @@ test('a role by a claim of groups stays with them when Entra leaves them out, an
   assert.equal(((await me()) as string[])[0], 'guest')
 })
 
-test('a claim that user info does not have any more gives no role, and one that the provider keeps elsewhere does', async t => {
+test('a claim that user info no longer has gives no role, unless _claim_names lists it', async t => {
   const config: Config = { roles: [{ role: 'lead', claim: { grade: [7] } }] }
   for (const [more, expected] of [
     [{}, 'common'],
@@ -160,7 +160,7 @@ test('a claim that user info does not have any more gives no role, and one that 
   }
 })
 
-test('claims of the id_token alone stay while refreshes bring none, and follow one that comes', async t => {
+test('claims that only the id_token had stay while refreshes return no id_token, and follow a new one', async t => {
   const config: Config = { roles: [{ role: 'lead', claim: { grade: [7] } }] }
   const { op, rp, says, me, accepts } = await open(t, {}, config)
   op.bend.claims = right => ({ ...right, grade: 7, groups: ['of-id-token'] })
@@ -182,7 +182,7 @@ test('claims of the id_token alone stay while refreshes bring none, and follow o
   assert.deepEqual(await me(user), ['common', 'of-user-info', 'new', OIDC_USER.email])
 })
 
-test('an e-mail address that the id_token has verified stays without a new one, and an unverified one is never used', async t => {
+test('an e-mail address that the id_token verified stays without a new id_token, and an unverified one is never used', async t => {
   const { op, rp, says, me, accepts } = await open(t)
   op.bend.claims = right => ({ ...right, email: OIDC_USER.email, email_verified: true })
   says({ email_verified: undefined })
@@ -218,7 +218,7 @@ const FAILURES: Record<string, Answer> = {
   'a redirect': { kind: 'redirect', to: 'http://127.0.0.1:1/' },
 }
 
-test('user info that fails in any way leaves the session and the user unchanged, and is logged', async t => {
+test('a failed user info request leaves the session and the user unchanged and is logged without secrets', async t => {
   const { op, rp, me, eventsOf } = await open(t)
   for (const [n, [what, answer]] of Object.entries(FAILURES).entries()) {
     op.answer('userinfo', answer)
@@ -240,7 +240,7 @@ test('user info that fails in any way leaves the session and the user unchanged,
   assert.equal(((await me()) as string[])[0], 'common', 'the next refresh makes up for it')
 })
 
-test('a request waits two seconds for user info that hangs, and the call ends with the deadline', async t => {
+test('a request returns before hanging user info times out, and the call then fails with provider_unreachable', async t => {
   const { op, rp, me, eventsOf } = await open(t, { PROVIDER_TIMEOUT_MS: '3000' })
   op.answer('userinfo', { kind: 'hang' })
   rp.passSeconds(DUE)
@@ -251,7 +251,7 @@ test('a request waits two seconds for user info that hangs, and the call ends wi
   assert.deepEqual(await me(), SAME)
 })
 
-test('an answer that comes after the request has gone on counts from then on', async t => {
+test('user info that arrives after the request went on applies from then on', async t => {
   const { op, rp, says, me, eventsOf } = await open(t)
   const { promise, resolve } = Promise.withResolvers<void>()
   says({ groups: [] })
@@ -263,7 +263,7 @@ test('an answer that comes after the request has gone on counts from then on', a
   assert.equal(((await me()) as string[])[0], 'common')
 })
 
-test('another sub in user info or in the id_token ends the session, and says why', async t => {
+test('a different sub in user info or the id_token ends the session, and the login page shows the reason', async t => {
   for (const [what, bend] of [
     ['user info', { userinfo: (right: object) => ({ ...right, sub: 'sub-of-another' }) }],
     ['id_token', { claims: (right: object) => ({ ...right, sub: 'sub-of-another' }) }],
@@ -283,7 +283,7 @@ test('another sub in user info or in the id_token ends the session, and says why
     }
 })
 
-test('a require that is not met any more ends the session, and says why', async t => {
+test('a require that is no longer met ends the session, and the log has the reason requirement_failed', async t => {
   const config: Config = { provider: { require: { department: ['research'] } } }
   const { op, rp } = await openRelyingParty(t, {}, config)
   const says = (department: unknown) => {
@@ -308,7 +308,7 @@ test('a require that is not met any more ends the session, and says why', async 
   }
 })
 
-test('a require of a group stays met while groups are left out, also if there were too many to keep', async t => {
+test('a require of a group stays met while user info leaves groups out, even if there were too many groups to keep', async t => {
   for (const count of [2, 3000]) {
     const config: Config = {
       provider: { require: { groups: ['group-1'] } },
@@ -331,12 +331,12 @@ test('a require of a group stays met while groups are left out, also if there we
 })
 
 for (const [what, answer] of Object.entries({
-  'brings something new': { groups: [] },
-  'brings nothing new': {},
+  'returns changes': { groups: [] },
+  'returns no changes': {},
   fails: { sub: '' },
   'names another user': { sub: 'sub-of-another' },
 }))
-  test(`a sign-out during a call that ${what} wins`, async t => {
+  test(`a sign-out wins over a concurrent user info call that ${what}`, async t => {
     const { op, rp, says, user, me, eventsOf } = await open(t)
     const { promise, resolve } = Promise.withResolvers<void>()
     const cookie = `menshen_session=${user.cookies.get('menshen_session')}`
@@ -353,7 +353,7 @@ for (const [what, answer] of Object.entries({
     assert.deepEqual([...eventsOf('identity_changed'), ...eventsOf('session_ended')], [])
   })
 
-test('a logout token that names the session of the provider ends it after its identity has changed', async t => {
+test('a logout token with the provider’s session id ends the session even after its user data has changed', async t => {
   const { op, rp, says, me, accepts } = await open(t)
   op.bend.claims = right => ({ ...right, sid: 'sid-1' })
   const user = await accepts()
@@ -377,7 +377,7 @@ test('a logout token that names the session of the provider ends it after its id
   assert.equal(await me(user), 401)
 })
 
-test('a new username is that of the headers, the assertion, the account page and the console', async t => {
+test('a changed username appears in the identity headers, the assertion and the console', async t => {
   const upstream = await startUpstream(t)
   const config: Config = {
     roles: [
@@ -405,7 +405,7 @@ test('a new username is that of the headers, the assertion, the account page and
   assert.doesNotMatch(await listed('zhangsan'), /name="session"/)
 })
 
-test('a provider without OpenID Connect is asked again, and another id there ends the session', async t => {
+test('user info of a provider without OpenID Connect is refreshed too, and a different sub ends the session', async t => {
   const scene = await setUp(t, { env: { IDENTITY_REFRESH: 'always' }, application: false })
   const user = scene.visitor()
   await signIn(user, scene.provider, { username: 'zhangsan' })
@@ -475,7 +475,7 @@ test('open WebSockets and event streams of a user who lost the group close, and 
   assert.equal((await lisi.get('/live/socket')).status, 403)
 })
 
-test('a provider that names the user in its token response alone is asked again without a second one', async t => {
+test('a user id from the token response is reused if a refresh leaves it out, and a different one ends the session', async t => {
   const userInfoFrom = ['userinfo', 'token'] as const
   const fields = { sub: ['openid'], username: ['openid'], nickname: ['nickname'] }
   const config: Config = {
@@ -516,7 +516,7 @@ test('a provider that names the user in its token response alone is asked again 
   assert.equal(await me(), 401)
 })
 
-test('data that the application keeps with a session stays, and its next request has the new identity', async t => {
+test('application data of a session survives an identity refresh, and the next request has the new identity', async t => {
   const op = await startStrictOidcServer(t)
   const clock = { now: Date.parse('2026-03-01T08:00:00Z') }
   const port = await freePort()
@@ -548,7 +548,7 @@ test('data that the application keeps with a session stays, and its next request
   assert.deepEqual([session?.data, session?.userRole, session?.groups, signIns], [{ tenant: 't-1' }, 'common', [], 1])
 })
 
-test('a personal key loses a group with the refresh that says so, and ends with a require that is not met any more', async t => {
+test('a personal key loses a group at the next refresh and is revoked when a require is no longer met', async t => {
   const config: Config = {
     provider: { require: { department: ['research'] } },
     roles: [{ role: 'ops', groups: ['ops'] }],

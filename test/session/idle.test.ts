@@ -17,7 +17,7 @@ async function open(t: TestContext, idleMinutes = IDLE) {
   return { scene, sessions, ...(await scene.signIn(sessions)) }
 }
 
-test('without activity a session lives for the setting, and has ended a quarter of it later, reported once', async t => {
+test('without activity, a session lives for SESSION_IDLE_MINUTES and ends within a quarter more, with one log event', async t => {
   const { scene, sessions, ticket, key } = await open(t)
   scene.pass(IDLE_MS)
   assert.equal(typeof (await sessions.getFresh(ticket)), 'object')
@@ -30,7 +30,7 @@ test('without activity a session lives for the setting, and has ended a quarter 
   assert.equal(await sessions.takeEndReason(ticket), undefined, 'it is told once')
 })
 
-test('whenever the last activity was, the session lives at least for the setting and at most a quarter longer', async t => {
+test('after its last activity, a session lives at least SESSION_IDLE_MINUTES and at most a quarter longer', async t => {
   for (const last of [0, 1, QUARTER - 6000, QUARTER - 1, QUARTER, QUARTER + 1, 2.5 * QUARTER]) {
     const { scene, sessions, ticket } = await open(t)
     scene.pass(last)
@@ -42,7 +42,7 @@ test('whenever the last activity was, the session lives at least for the setting
   }
 })
 
-test('visits that do not count as activity, checks of streams and refreshes keep no session alive', async t => {
+test('requests that are not activity, stream checks and token refreshes do not keep a session alive', async t => {
   const scene = createEndScene({ expiresIn: 600 })
   t.after(scene.close)
   const sessions = await scene.instance({ idleMinutes: IDLE })
@@ -67,7 +67,7 @@ test('visits that do not count as activity, checks of streams and refreshes keep
   )
 })
 
-test('a user who is always active costs at most one write per quarter, and stays signed in', async t => {
+test('a constantly active user causes at most one write per quarter of the idle time and stays signed in', async t => {
   const { scene, sessions, ticket, key } = await open(t)
   for (let second = 0; second < 4 * (IDLE_MS / 1000); second += 5) {
     scene.pass(5000)
@@ -82,7 +82,7 @@ async function seenAt(sessions: Awaited<ReturnType<typeof open>>['sessions'], ke
   return (await sessions.getListed(key))?.summary?.seenAt ?? 0
 }
 
-test('activity at one instance counts at the other, and an end is reported by one of them', async t => {
+test('activity on one instance keeps the session alive on another, and only one of them reports its end', async t => {
   const { scene, sessions: one, ticket } = await open(t)
   const other = await scene.instance({ idleMinutes: IDLE })
   assert.equal(typeof (await other.getFresh(ticket)), 'object')
@@ -96,7 +96,7 @@ test('activity at one instance counts at the other, and an end is reported by on
   assert.equal(await other.takeEndReason(ticket), 'idle', 'told at any instance')
 })
 
-test('clocks of instances that differ by a few seconds end no session early', async t => {
+test('a clock difference of 4 seconds between instances does not end an idle session early', async t => {
   const scene = createEndScene()
   t.after(scene.close)
   const behind = await scene.instance({ idleMinutes: IDLE })
@@ -109,7 +109,7 @@ test('clocks of instances that differ by a few seconds end no session early', as
   assert.equal(typeof (await ahead.getFresh(ticket)), 'object')
 })
 
-test('activity that cannot be written counts here, is written later, and its failure is reported once', async t => {
+test('activity that cannot be written still applies locally, is written later, and its failure is reported once', async t => {
   const { scene, sessions, ticket } = await open(t)
   scene.outage.writes = true
   scene.pass(IDLE_MS)
@@ -126,7 +126,7 @@ test('activity that cannot be written counts here, is written later, and its fai
   assert.equal(typeof (await restarted.getFresh(ticket)), 'object')
 })
 
-test('a late write never replaces a later activity of another instance', async t => {
+test('a delayed write of activity does not overwrite later activity from another instance', async t => {
   const { scene, sessions, ticket, key } = await open(t)
   const other = await scene.instance({ idleMinutes: IDLE })
   scene.outage.writes = true
@@ -141,7 +141,7 @@ test('a late write never replaces a later activity of another instance', async t
   assert.equal(await seenAt(other, key), scene.now())
 })
 
-test('many active sessions are all written, in turns, before one of them could end', async t => {
+test('the activity of 500 sessions at the same time is written for every session', async t => {
   const scene = createEndScene()
   t.after(scene.close)
   const sessions = await scene.instance({ idleMinutes: IDLE })
@@ -153,7 +153,7 @@ test('many active sessions are all written, in turns, before one of them could e
   assert.ok(seen.every(at => at === scene.now()))
 })
 
-test('a session that no one asks for is ended and reported too', async t => {
+test('an idle session without further requests is no longer listed, and is ended and reported', async t => {
   const { scene, sessions, key } = await open(t)
   const other = await scene.instance({ idleMinutes: IDLE })
   scene.pass(IDLE_MS + QUARTER)
@@ -163,7 +163,7 @@ test('a session that no one asks for is ended and reported too', async t => {
   assert.equal(await sessions.count(), 0)
 })
 
-test('after a restart the idle time goes on where it was', async t => {
+test('the idle time of a session continues across a restart', async t => {
   const { scene, ticket } = await open(t)
   scene.pass(IDLE_MS)
   const restarted = await scene.instance({ idleMinutes: IDLE })
@@ -172,7 +172,7 @@ test('after a restart the idle time goes on where it was', async t => {
   assert.equal(await restarted.getFresh(ticket), undefined)
 })
 
-test('turned on by a reload, or made shorter by a restart, it counts from that moment at the earliest', async t => {
+test('an idle limit that a reload enables or a restart shortens applies from that moment at the earliest', async t => {
   const { scene, sessions, ticket } = await open(t, 0)
   scene.pass(2 * IDLE_MS)
   sessions.useSettings({ SESSION_IDLE_MINUTES: IDLE, SESSIONS_PER_USER: 0 })
@@ -185,7 +185,7 @@ test('turned on by a reload, or made shorter by a restart, it counts from that m
   assert.equal(await shorter.getFresh(ticket), undefined)
 })
 
-test('turned off by a reload, a session ends no more for want of activity', async t => {
+test('after a reload turns the idle limit off, sessions no longer expire for inactivity', async t => {
   const { scene, sessions, ticket } = await open(t)
   scene.pass(IDLE_MS)
   sessions.useSettings({ SESSION_IDLE_MINUTES: 0, SESSIONS_PER_USER: 0 })
@@ -196,7 +196,7 @@ test('turned off by a reload, a session ends no more for want of activity', asyn
   assert.equal(await scene.store.read('idle'), undefined)
 })
 
-test('a clock that is set back ends nothing, and counts from the new time on', async t => {
+test('setting the clock back does not end a session, and its idle time is measured from the new time', async t => {
   const { scene, sessions, ticket } = await open(t)
   scene.pass(-3 * IDLE_MS)
   await scene.act(sessions, ticket)
@@ -206,7 +206,7 @@ test('a clock that is set back ends nothing, and counts from the new time on', a
   assert.equal(await sessions.getFresh(ticket), undefined)
 })
 
-test('a reason is shown only to the holder of the ticket, and is kept no longer than the session would have been', async t => {
+test('the end reason of a session is readable only with its ticket, and only until the session would have expired', async t => {
   const { scene, sessions, ticket, key } = await open(t)
   scene.pass(IDLE_MS + QUARTER)
   await sessions.getFresh(ticket)
@@ -218,7 +218,7 @@ test('a reason is shown only to the holder of the ticket, and is kept no longer 
   assert.equal(await sessions.takeEndReason(ticket), undefined)
 })
 
-test('a session that a process with a clock ahead has ended is gone for one that is behind, and not unreadable', async t => {
+test('a session ended by a process whose clock is ahead is absent, not unreadable, for one whose clock is behind', async t => {
   const scene = createEndScene()
   t.after(() => scene.close())
   const [ahead, behind] = [

@@ -10,7 +10,7 @@ import { type RedisServer, startRedis } from '../kit/redis-server.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { createEndScene, MINUTE } from './end-scene.ts'
 
-test('a sign-in beyond the limit ends the oldest session of the user, who is told why, once', async t => {
+test('a sign-in beyond SESSIONS_PER_USER ends the oldest session of the user, and its end reason is shown once', async t => {
   const scene = createEndScene()
   t.after(scene.close)
   const sessions = await scene.instance({ perUser: 2 })
@@ -30,7 +30,7 @@ test('a sign-in beyond the limit ends the oldest session of the user, who is tol
   assert.equal(await sessions.takeEndReason(first.ticket), undefined)
 })
 
-test('the oldest is that of the oldest sign-in, whatever was refreshed or used since', async t => {
+test('the session with the oldest sign-in ends first, even if it was refreshed since', async t => {
   const scene = createEndScene({ expiresIn: 3600 })
   t.after(scene.close)
   const sessions = await scene.instance({ perUser: 2 })
@@ -44,7 +44,7 @@ test('the oldest is that of the oldest sign-in, whatever was refreshed or used s
   assert.ok(await sessions.get(second.ticket))
 })
 
-test('the same sub or username at another provider is another user', async t => {
+test('for SESSIONS_PER_USER, the same sub and username at another provider is a different user', async t => {
   const scene = createEndScene()
   t.after(scene.close)
   const sessions = await scene.instance({ perUser: 1 })
@@ -55,7 +55,7 @@ test('the same sub or username at another provider is another user', async t => 
   assert.deepEqual(scene.ended(), [])
 })
 
-test('a new session survives sessions of an instance whose clock is ahead, or of before the clock was set back', async t => {
+test('a new session survives even if older sessions are dated later because a clock was ahead or was set back', async t => {
   const scene = createEndScene()
   t.after(scene.close)
   const ahead = await scene.instance({ perUser: 1, aheadMs: 5000 })
@@ -71,7 +71,7 @@ test('a new session survives sessions of an instance whose clock is ahead, or of
   assert.equal(await sessions.count(), 1)
 })
 
-test('a session that has ended for want of activity takes no place', async t => {
+test('a session that expired for inactivity does not use up SESSIONS_PER_USER', async t => {
   const scene = createEndScene()
   t.after(scene.close)
   const sessions = await scene.instance({ perUser: 2, idleMinutes: 20 })
@@ -88,7 +88,7 @@ test('a session that has ended for want of activity takes no place', async t => 
   )
 })
 
-test('without a limit, and within it, nothing ends; a limit that a reload lowers counts at the next sign-in', async t => {
+test('without SESSIONS_PER_USER no session ends, and a limit set by a reload applies at the next sign-in', async t => {
   const scene = createEndScene()
   t.after(scene.close)
   const sessions = await scene.instance()
@@ -100,7 +100,7 @@ test('without a limit, and within it, nothing ends; a limit that a reload lowers
   assert.equal(await sessions.count(), 3)
 })
 
-describe('A hundred parallel sign-ins at two instances leave exactly the limit', () => {
+describe('a hundred parallel sign-ins on two instances leave exactly SESSIONS_PER_USER sessions', () => {
   let redis: RedisServer
   before(async () => {
     redis = await startRedis()

@@ -24,7 +24,7 @@ import { tempFolder } from '../kit/temp.ts'
 
 const ORIGIN = { address: '192.0.2.7', userAgent: 'Mozilla/5.0 (X11)' }
 
-test('the newest session comes first, page by page, and only those that live are counted', async t => {
+test('sessions are listed newest first, page by page, and only live sessions are counted', async t => {
   const { scene, sessions, signIn } = open()
   t.after(() => scene.store.close())
   const keys: string[] = []
@@ -44,7 +44,7 @@ test('the newest session comes first, page by page, and only those that live are
   assert.deepEqual(keysOf((await sessions.newest({ limit: 2 })).sessions), [keys[0], keys[2]])
 })
 
-test('where a user signed in from is listed, and stays through refreshes and visits', async t => {
+test('the address and user agent of a sign-in are listed and stay the same after refreshes and visits', async t => {
   const { scene, sessions } = open()
   t.after(() => scene.store.close())
   const signedInAt = scene.now()
@@ -69,7 +69,7 @@ test('where a user signed in from is listed, and stays through refreshes and vis
   assert.equal(newest.at(-1)?.key, recordKey(ticket), 'by its sign-in, whatever happened since')
 })
 
-test('a browser that sends a very long name of itself is listed by its beginning', async t => {
+test('a very long user agent is listed by its first 256 characters', async t => {
   const { scene, sessions } = open()
   t.after(() => scene.store.close())
   await sessions.open({ ...signedIn(tokens('first')), origin: { userAgent: 'x'.repeat(5000) } })
@@ -78,7 +78,7 @@ test('a browser that sends a very long name of itself is listed by its beginning
   assert.ok(!Object.hasOwn(listed?.summary ?? {}, 'address'))
 })
 
-test('a sign-in through the gateway is listed with the address and the browser that it came from', async t => {
+test('a sign-in through the gateway is listed with its client address and user agent', async t => {
   const provider = await openScriptedProvider(t)
   const directory = join(await tempFolder(t), 'data')
   const gateway = await openGateway(
@@ -104,7 +104,7 @@ test('a sign-in through the gateway is listed with the address and the browser t
   assert.deepEqual({ ...listed?.summary, ...ORIGIN }, listed?.summary)
 })
 
-test('the sessions of one user come newest first by any page size, and those of a user with more than ten thousand all come once', async t => {
+test('sessions of a user are listed newest first for any page size, and more than ten thousand are each listed once', async t => {
   const keys = { publicPart: randomBytes(32), labels: randomBytes(32) }
   const store = createMemoryStore({ now: () => 0 })
   t.after(() => store.close())
@@ -143,7 +143,7 @@ test('the sessions of one user come newest first by any page size, and those of 
     assert.equal((await listing.newestNamed('zhangsan', { before: odd, limit: 1 })).sessions[0]?.key, found[0], odd)
 })
 
-test('other requests are answered while a long list is read or ended', async t => {
+test('other requests are answered while a long list of sessions is read or ended', async t => {
   const keys = { publicPart: randomBytes(32), labels: randomBytes(32) }
   const store = createMemoryStore({ now: () => 0 })
   t.after(() => store.close())

@@ -48,14 +48,14 @@ const idToken = (claims: Record<string, unknown> = {}, key = ours.privateKey) =>
     .setProtectedHeader({ alg: 'RS256', kid: 'key-1' })
     .sign(key)
 
-test('the session id comes from an ID token that the provider signed for us', async t => {
+test('the provider session id comes from an ID token that the provider signed for this client', async t => {
   const { redeem, events } = await openProvider(t)
   assert.deepEqual((await redeem(await idToken())).providerSession, { issuer: ISSUER, sid: 'device-1' })
   assert.equal((await redeem(await idToken({ sid: undefined }))).providerSession, undefined)
   assert.deepEqual(events, [])
 })
 
-test('an ID token that does not hold gives no session id, and keeps no one out', async t => {
+test('an invalid ID token gives no provider session id and does not prevent the sign-in', async t => {
   const { redeem, events } = await openProvider(t)
   const wrong = [
     await idToken({ iss: 'https://evil.example' }),
@@ -76,13 +76,13 @@ test('an ID token that does not hold gives no session id, and keeps no one out',
     assert.equal((await redeem(odd)).providerSession, undefined)
 })
 
-test('without ISSUER nothing is verified, and no one asks for keys', async t => {
+test('without ISSUER, an ID token gives no provider session id, and no keys are fetched', async t => {
   const { redeem, keys } = await openProvider(t, { ISSUER: '' })
   assert.equal((await redeem(await idToken())).providerSession, undefined)
   assert.equal(keys.received.length, 0)
 })
 
-test('ending a session of the provider ends that device alone, also after a refresh', async () => {
+test('ending a provider session ends only the session of that device, also after a refresh', async () => {
   const scene = createScene()
   const sessions = scene.instance('one')
   const open = async (issuer: string, sid: string) =>

@@ -55,7 +55,7 @@ async function open(t: TestContext) {
   return { store, events, sessions, ticket, key, overwrite, now }
 }
 
-test('a session in a newer format is not a session, is reported once, and stays until it is signed out', async t => {
+test('a session in a newer format is ignored, reported once, and stays in the store until it is signed out', async t => {
   const { sessions, store, events, ticket, key, overwrite } = await open(t)
   await overwrite(value => Buffer.concat([Buffer.of(NEWER_FORMAT), value]))
   for (let n = 0; n < 3; n++) {
@@ -73,7 +73,7 @@ test('a session in a newer format is not a session, is reported once, and stays 
   assert.equal(await store.read(key), undefined, 'a sign-out counts for every version')
 })
 
-test('a record that its ticket opens and that is not written like a session is not a session', async t => {
+test('a record that its ticket decrypts but that does not have the form of a session is reported as unreadable', async t => {
   const { sessions, events, ticket, key, overwrite } = await open(t)
   const { session } = (await sessions.get(ticket)) ?? assert.fail()
   const { accessToken: _, ...tokenless } = session
@@ -101,7 +101,7 @@ test('a record that its ticket opens and that is not written like a session is n
   assert.deepEqual(events, Array(odd.length).fill('record_unreadable'))
 })
 
-test('how a user signed in is kept beside mapped fields and data; without it the time is that of the sign-in here', async t => {
+test('authentication details are kept beside mapped fields and data, and without them the time is that of the sign-in here', async t => {
   const { sessions, ticket } = await open(t)
   assert.deepEqual(authenticationOf((await sessions.get(ticket)) ?? assert.fail()), { time: START })
   const tokens = {
@@ -119,7 +119,7 @@ test('how a user signed in is kept beside mapped fields and data; without it the
   assert.deepEqual(authenticationOf(loaded), tokens.authentication)
 })
 
-test('bytes in an unknown format are not a session, whatever they are', async t => {
+test('broken bytes and bytes in an unknown format are not a session and are reported as unreadable', async t => {
   const { sessions, events, ticket, overwrite } = await open(t)
   const values = [
     '\u0000',
@@ -139,7 +139,7 @@ test('bytes in an unknown format are not a session, whatever they are', async t 
   assert.deepEqual(events, Array(values.length).fill('record_unreadable'))
 })
 
-test('a value without the byte of its format is absent, though its key opens the rest', async t => {
+test('a sign-in attempt stored without its format byte is treated as absent, even though its key decrypts the rest', async t => {
   const { store, now } = await open(t)
   const attempts = createAttempts({ settings: { ATTEMPT_MINUTES: 30 }, store, now })
   const plan = { id: 'default', kind: 'oauth2', state: 'plain', stateCheck: 'bound', pkce: true } as const
@@ -155,7 +155,7 @@ test('a value without the byte of its format is absent, though its key opens the
   assert.equal(await attempts.find(second.browser, second.authorization.state), undefined)
 })
 
-test('a session whose tokens are bound to a key is read back with it', async t => {
+test('the DPoP key of a session’s tokens is stored sealed, read back and dropped with those tokens', async t => {
   const { sessions, store, key } = await open(t)
   const key1 = 'x-CANARY.y.d'
   const tokens = { accessToken: 'at-2', refreshToken: 'rt-2', expiresIn: 7200, receivedAt: START, dpopKey: key1 }

@@ -54,7 +54,7 @@ for (const [left, refreshed] of [
   })
 
 for (const left of [0, -1, -100_000])
-  test(`a record whose token has ${left} seconds left is gone: no session, and nothing is asked of the provider`, async t => {
+  test(`a session whose token has ${left} seconds left is over, without a call to the provider`, async t => {
     const { gateway, get, provider } = await openSignedIn(t)
     gateway.passSeconds(LIFE - left)
     const calls = provider.calls.length
@@ -75,7 +75,7 @@ test('the token’s lifetime starts when its response arrives, not when the sess
   assert.equal(await expiresAt(visitor), START + LIFE * 1000)
 })
 
-test('REFRESH_LEAD_SECONDS moves the boundary', async t => {
+test('REFRESH_LEAD_SECONDS sets how long before its expiry a token is refreshed', async t => {
   const { gateway, get, refreshes } = await openSignedIn(t, { REFRESH_LEAD_SECONDS: '60' })
   gateway.passSeconds(LIFE - 61)
   await get()
@@ -115,7 +115,7 @@ test('tokens and timing are replaced: the next refresh comes a lifetime later, w
   assert.equal(provider.reuses, 0)
 })
 
-test('a session that is used stays signed in for many lifetimes', async t => {
+test('an active session stays signed in for 20 token lifetimes', async t => {
   const { gateway, visitor, provider, refreshes } = await openSignedIn(t)
   for (let n = 1; n <= 20; n++) {
     gateway.passSeconds(LIFE - 250)
@@ -136,7 +136,7 @@ test('the old refresh token stays when none is returned', async t => {
   assert.equal(sent.length, 3)
 })
 
-test('an empty or null refresh token in the answer does not replace the old one', async t => {
+test('an empty or null refresh token in the response does not replace the old one', async t => {
   for (const refresh_token of ['', null]) {
     const { gateway, get, provider } = await openSignedIn(t, {}, { rotate: false })
     const body = { access_token: 'at-CANARY-new', token_type: 'bearer', expires_in: LIFE, refresh_token }
@@ -150,7 +150,7 @@ test('an empty or null refresh token in the answer does not replace the old one'
   }
 })
 
-test('60 requests when a refresh is due: one refresh, 60 pages, no reuse', async t => {
+test('60 parallel requests when a refresh is due cause one refresh, no refresh token is reused, and all are served', async t => {
   const { gateway, get, provider, refreshes, cookie } = await openSignedIn(t)
   gateway.passSeconds(LIFE - 100)
   const release = provider.hold('refresh')
@@ -168,7 +168,7 @@ test('60 requests when a refresh is due: one refresh, 60 pages, no reuse', async
   assert.equal(provider.reuses, 0)
 })
 
-test('the sessions of two users are refreshed side by side', async t => {
+test('the sessions of two users are refreshed in parallel', async t => {
   const { gateway, get, provider, refreshes } = await openSignedIn(t)
   const other = gateway.visitor()
   await signIn(other, provider, { username: 'lisi' })
@@ -184,7 +184,7 @@ test('the sessions of two users are refreshed side by side', async t => {
   assert.equal(refreshes(), 2)
 })
 
-test('the browser that started the refresh goes away, and the refresh still takes effect', async t => {
+test('a refresh takes effect even if the browser that triggered it disconnects', async t => {
   const { gateway, visitor, get, provider, refreshes, cookie } = await openSignedIn(t)
   gateway.passSeconds(LIFE - 100)
   const release = provider.hold('refresh')
@@ -201,7 +201,7 @@ test('the browser that started the refresh goes away, and the refresh still take
   assert.equal(provider.reuses, 0)
 })
 
-test('an answer that got lost does no harm: for the refresh lead every answer brings the cookie again', async t => {
+test('for the refresh lead after a refresh, every response sends the renewed cookie again, in case one was lost', async t => {
   const { gateway, get, cookie } = await openSignedIn(t)
   gateway.passSeconds(LIFE - 300)
   await get()
@@ -214,7 +214,7 @@ test('an answer that got lost does no harm: for the refresh lead every answer br
 })
 
 for (const where of ['the same browser', 'another browser with the same ticket'])
-  test(`a sign-out during the refresh wins, from ${where}`, async t => {
+  test(`a sign-out from ${where} during a refresh wins`, async t => {
     const { gateway, visitor, get, provider, refreshes, cookie } = await openSignedIn(t)
     gateway.passSeconds(LIFE - 100)
     const release = provider.hold('refresh')
@@ -252,7 +252,7 @@ for (const rotate of [true, false])
     assert.deepEqual(provider.livingTokens, [])
   })
 
-test('an ending from elsewhere during a refresh leaves no token alive at the provider', async t => {
+test('ending a session in the console during its refresh leaves none of its tokens valid at the provider', async t => {
   const { gateway, provider, pending, deliver } = await answerOnItsWay(t)
   const developer = gateway.visitor()
   await signIn(developer, provider, { username: 'admin' })
@@ -266,7 +266,7 @@ test('an ending from elsewhere during a refresh leaves no token alive at the pro
   assert.ok(isServed(await developer.get('/')))
 })
 
-test('a provider that is not to be told of sign-outs is not told of this one either', async t => {
+test('with LOGOUT_STYLE=none, a sign-out during a refresh does not call the provider’s logout', async t => {
   const { visitor, provider, cookie, pending, deliver } = await answerOnItsWay(t, { LOGOUT_STYLE: 'none' })
   await visitor.post('/logout', {}, { headers: { cookie } })
   deliver()
@@ -274,7 +274,7 @@ test('a provider that is not to be told of sign-outs is not told of this one eit
   assert.equal(provider.callsTo('logout').length, 0)
 })
 
-test('a sign-out or a look at the login page refreshes nothing', async t => {
+test('a sign-out, the login page and health checks do not trigger a refresh', async t => {
   const { gateway, get, visitor, provider, refreshes, cookie } = await openSignedIn(t)
   gateway.passSeconds(LIFE - 100)
   for (const path of ['/login', '/_menshen/health', '/_menshen/ready']) assert.ok(isServed(await get(path)))
@@ -284,18 +284,18 @@ test('a sign-out or a look at the login page refreshes nothing', async t => {
 })
 
 const FAILURES = {
-  'is refused': { kind: 'json', status: 400, body: { error: 'invalid_grant' } },
-  'is refused as an expired token': { kind: 'json', status: 401, body: { error: 'invalid_token' } },
-  'is refused for the client': { kind: 'json', status: 401, body: { error: 'invalid_client' } },
-  'meets an error of the provider': { kind: 'json', status: 500, body: {} },
-  'gets no whole answer': { kind: 'cut', when: 'in the body' },
-  'gets no answer at all': { kind: 'cut', when: 'at once' },
-  'gets nonsense': { kind: 'bytes', body: 'nonsense' },
-  'gets an answer without a token': { kind: 'json', body: { token_type: 'bearer', expires_in: 7200 } },
+  'is refused with invalid_grant': { kind: 'json', status: 400, body: { error: 'invalid_grant' } },
+  'is refused with invalid_token': { kind: 'json', status: 401, body: { error: 'invalid_token' } },
+  'is refused with invalid_client': { kind: 'json', status: 401, body: { error: 'invalid_client' } },
+  'gets a 500': { kind: 'json', status: 500, body: {} },
+  'gets a truncated response': { kind: 'cut', when: 'in the body' },
+  'gets no response': { kind: 'cut', when: 'at once' },
+  'gets an invalid response': { kind: 'bytes', body: 'nonsense' },
+  'gets a response without a token': { kind: 'json', body: { token_type: 'bearer', expires_in: 7200 } },
 } as const
 
 for (const [what, answer] of Object.entries(FAILURES))
-  test(`a refresh that ${what} clears the session and redirects to /login, for late requests too`, async t => {
+  test(`a refresh that ${what} ends the session and redirects to /login, also for later requests`, async t => {
     const { gateway, get, provider, refreshes } = await openSignedIn(t)
     gateway.passSeconds(LIFE - 100)
     const release = provider.hold('refresh')
@@ -323,7 +323,7 @@ for (const [what, answer] of Object.entries(FAILURES))
     assert.doesNotMatch((await get('/login')).text, /您已登录/)
   })
 
-test('a provider that cannot be reached within the deadline ends the session, well within a user’s patience', async t => {
+test('a provider that hangs until PROVIDER_TIMEOUT_MS ends the session, and the refresh is not sent again', async t => {
   const { gateway, get, provider, refreshes } = await openSignedIn(t, { PROVIDER_TIMEOUT_MS: '800' })
   gateway.passSeconds(LIFE - 100)
   provider.answer('refresh', { kind: 'hang' })
@@ -332,7 +332,7 @@ test('a provider that cannot be reached within the deadline ends the session, we
   assert.ok(isOver(await get()))
 })
 
-test('a provider that refuses connections is asked again quickly, and then the session ends', async t => {
+test('a provider that refuses connections at a refresh ends the session and clears its cookie', async t => {
   const { gateway, get, provider } = await openSignedIn(t)
   gateway.passSeconds(LIFE - 100)
   await provider.close()
@@ -342,7 +342,7 @@ test('a provider that refuses connections is asked again quickly, and then the s
   assert.ok(isOver(await get()))
 })
 
-test('with REFRESH_FAILURE=keep the session lives while its token does, and the provider is not stormed', async t => {
+test('with REFRESH_FAILURE=keep, the session stays while refreshes fail, and the provider is called again only after a pause', async t => {
   const { gateway, get, provider, refreshes } = await openSignedIn(t, { REFRESH_FAILURE: 'keep' })
   gateway.passSeconds(LIFE - 100)
   provider.answer('refresh', { kind: 'json', status: 503, body: {} })
@@ -389,12 +389,12 @@ const NO_VERDICTS: Record<string, Answer> = {
   'a 404': { kind: 'bytes', status: 404, body: 'Not Found' },
   'a 405': { kind: 'bytes', status: 405, body: '' },
   'a 429': { kind: 'json', status: 429, body: { error: 'slow_down' } },
-  'a page of a firewall': { kind: 'bytes', status: 403, body: '<html>blocked: invalid_grant</html>' },
-  'a page of a firewall that says 200': { kind: 'bytes', body: '<html>{"error":"invalid_grant"}</html>' },
+  'a firewall page with 403': { kind: 'bytes', status: 403, body: '<html>blocked: invalid_grant</html>' },
+  'a firewall page with 200': { kind: 'bytes', body: '<html>{"error":"invalid_grant"}</html>' },
 }
 
 for (const [what, answer] of Object.entries(NO_VERDICTS))
-  test(`with REFRESH_FAILURE=keep ${what} is not a verdict: the session lives while its token does`, async t => {
+  test(`with REFRESH_FAILURE=keep, ${what} does not end the session, and the next refresh succeeds`, async t => {
     const { gateway, get, provider } = await openSignedIn(t, { REFRESH_FAILURE: 'keep' })
     gateway.passSeconds(LIFE - 100)
     provider.answer('refresh', answer)
@@ -408,7 +408,7 @@ for (const [what, answer] of Object.entries(NO_VERDICTS))
     assert.ok(isServed(await get()), 'and the next refresh gave it new tokens')
   })
 
-test('with REFRESH_FAILURE=keep the session ends with its token', async t => {
+test('with REFRESH_FAILURE=keep, a session whose refresh fails still ends with its token', async t => {
   const { gateway, get, provider } = await openSignedIn(t, { REFRESH_FAILURE: 'keep' })
   gateway.passSeconds(LIFE - 2)
   provider.answer('refresh', { kind: 'json', status: 503, body: {} })
@@ -418,7 +418,7 @@ test('with REFRESH_FAILURE=keep the session ends with its token', async t => {
   assert.equal((await get('/_menshen/me')).status, 401)
 })
 
-test('with REFRESH_FAILURE=keep /_menshen/me never promises more than the token has', async t => {
+test('with REFRESH_FAILURE=keep, expiresAt of /_menshen/me stays the expiry of the token if the refresh fails', async t => {
   const { gateway, get, provider } = await openSignedIn(t, { REFRESH_FAILURE: 'keep' })
   gateway.passSeconds(LIFE - 2)
   provider.answer('refresh', { kind: 'json', status: 503, body: {} })
@@ -426,7 +426,7 @@ test('with REFRESH_FAILURE=keep /_menshen/me never promises more than the token 
   assert.equal(expiresAt, START + LIFE * 1000)
 })
 
-test('a token that expires while the provider takes its time is not lost', async t => {
+test('a session whose token expires during a slow refresh is not lost', async t => {
   const { gateway, get, provider, refreshes, cookie } = await openSignedIn(t)
   gateway.passSeconds(LIFE - 1)
   const release = provider.hold('refresh')
@@ -476,7 +476,7 @@ test('a session that keeps refreshing ends after SESSION_MAX_HOURS', async t => 
   assert.equal(provider.reuses, 0)
 })
 
-test('SESSION_MAX_HOURS holds too while refreshes fail and sessions are kept', async t => {
+test('SESSION_MAX_HOURS also ends a session whose refreshes fail with REFRESH_FAILURE=keep', async t => {
   const env = { SESSION_MAX_HOURS: '1', REFRESH_FAILURE: 'keep' }
   const { gateway, get, provider } = await openSignedIn(t, env, { expiresIn: 3800 })
   provider.answer('refresh', { kind: 'json', status: 503, body: {} })
@@ -486,7 +486,7 @@ test('SESSION_MAX_HOURS holds too while refreshes fail and sessions are kept', a
   assert.ok(isOver(await get()))
 })
 
-test('who signs in again while the refresh of the old session hangs keeps the new session', async t => {
+test('a user who signs in again while the refresh of the old session hangs keeps the new session', async t => {
   const { gateway, visitor, get, provider } = await openSignedIn(t)
   gateway.passSeconds(LIFE - 100)
   const release = provider.hold('refresh')
@@ -503,7 +503,7 @@ test('who signs in again while the refresh of the old session hangs keeps the ne
   assert.equal(userInfo.username, 'lisi')
 })
 
-test('a token that never lives longer than the lead is refreshed at each visit, and no one is signed out', async t => {
+test('a user stays signed in even if tokens never live longer than the refresh lead, and no refresh token is reused', async t => {
   const { gateway, visitor, provider } = await openSignedIn(t, {}, { expiresIn: 120 })
   for (let n = 0; n < 5; n++) {
     gateway.passSeconds(100)

@@ -46,19 +46,19 @@ async function prepare(t: TestContext) {
 }
 
 const ROTATIONS: Record<string, Secrets[]> = {
-  'one secret after another': [{ SECRET: OLD }, { SECRET: `${NEW},${OLD}` }, { SECRET: NEW }],
-  'the new one announced first': [
+  'replacing SECRET with the new secret listed first': [{ SECRET: OLD }, { SECRET: `${NEW},${OLD}` }, { SECRET: NEW }],
+  'announcing the new secret before replacing SECRET': [
     { SECRET: OLD },
     { SECRET: `${OLD},${NEW}` },
     { SECRET: `${NEW}\n${OLD}` },
     { SECRET: NEW },
   ],
-  'SECRET for the first time': [{}, { SECRET: NEW }, { SECRET: NEW }],
-  'the client secret, with a SECRET': [{ SECRET: OLD }, { SECRET: OLD, CLIENT_SECRET: 'another' }],
+  'setting SECRET for the first time': [{}, { SECRET: NEW }, { SECRET: NEW }],
+  'changing the client secret with SECRET set': [{ SECRET: OLD }, { SECRET: OLD, CLIENT_SECRET: 'another' }],
 }
 
 for (const [what, steps] of Object.entries(ROTATIONS))
-  test(`${what}: no one is signed out, and everyone is found, whoever has not been here since too`, async t => {
+  test(`${what} signs no user out, and sessions without a request since can still be listed and ended`, async t => {
     const { start, user, isIn, names, endEverywhere, keyIds, log } = await prepare(t)
     const [first = {}, ...others] = steps
     await start(first)
@@ -77,7 +77,7 @@ for (const [what, steps] of Object.entries(ROTATIONS))
     assert.ok(!log().some(event => event === 'data_keys_closed'))
   })
 
-test('a return path that the old secret signed counts while it is in the list, and not when it is taken away', async t => {
+test('a return path signed with the old secret is valid while that secret is listed, and not after its removal', async t => {
   const { start, at, provider } = await prepare(t)
   await start({ SECRET: OLD })
   const visitor = at()
@@ -92,7 +92,7 @@ test('a return path that the old secret signed counts while it is in the list, a
   assert.equal(await comeBack(), '/')
 })
 
-test('a removed secret decrypts nothing, and the log says what that means', async t => {
+test('a removed secret decrypts neither session names nor signing keys, and the log names the remedy', async t => {
   const { start, user, names, isIn, keyIds, lines } = await prepare(t)
   await start({ SECRET: OLD })
   await user('user-one')
@@ -108,7 +108,7 @@ test('a removed secret decrypts nothing, and the log says what that means', asyn
   assert.ok((await keyIds()).every(id => !published.includes(id)))
 })
 
-test('a start with a wrong secret spoils nothing for the right one', async t => {
+test('a start with a wrong secret does not damage the store for the right one', async t => {
   const { start, user, names, endEverywhere, isIn, log } = await prepare(t)
   await start({ SECRET: OLD })
   const [one, other, developer] = [await user('user-one'), await user('user-one'), await user('admin')]
@@ -122,7 +122,7 @@ test('a start with a wrong secret spoils nothing for the right one', async t => 
   assert.ok(!(await isIn(other)))
 })
 
-test('without SECRET, another client secret signs no one out, but the names are gone', async t => {
+test('without SECRET, a new client secret signs no user out, but the console no longer lists usernames', async t => {
   const { start, user, names, isIn, log } = await prepare(t)
   await start({})
   const [one, developer] = [await user('user-one'), await user('admin')]

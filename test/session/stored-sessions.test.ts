@@ -73,7 +73,7 @@ function open(t: TestContext) {
 }
 
 for (const [name, session] of Object.entries({ least: LEAST, most: MOST }))
-  test(`a session with the ${name} that it can have is read as it was written`, async t => {
+  test(`a session with the ${name} data possible is read back as it was written`, async t => {
     const { sessions } = open(t)
     const { ticket, loaded } = await sessions.create(session, ORIGIN)
     assert.deepEqual(loaded.session, session)
@@ -82,7 +82,7 @@ for (const [name, session] of Object.entries({ least: LEAST, most: MOST }))
     assert.deepEqual((await sessions.take(ticket))?.session, session)
   })
 
-test('to open a session takes its ticket and nothing else: its summary stays closed', async t => {
+test('opening a session needs only its ticket, not the data keys of its summary', async t => {
   const { sessions, options } = open(t)
   const { ticket } = await sessions.create(MOST, ORIGIN)
   const noKeys = () => assert.fail('the data keys were asked for')
@@ -90,7 +90,7 @@ test('to open a session takes its ticket and nothing else: its summary stays clo
   assert.deepEqual((await strict.get(ticket))?.session, MOST)
 })
 
-test('a session is loaded without waiting as it is with it, by its own ticket alone', async t => {
+test('loadSync returns the same session as get, only for its own ticket, and caches it', async t => {
   const { sessions, options } = open(t)
   const { ticket } = await sessions.create(MOST, ORIGIN)
   const another = createStoredSessions(options)
@@ -101,7 +101,7 @@ test('a session is loaded without waiting as it is with it, by its own ticket al
   assert.equal(another.loadSync(ticket), undefined)
 })
 
-test('a record that cannot be read is not loaded without waiting, and not reported there', async t => {
+test('loadSync returns nothing for an unreadable record and does not report it', async t => {
   const { sessions, store, events } = open(t)
   const ticket = newTicket()
   await store.create(recordKey(ticket), { value: Buffer.of(2, 1, 2, 3), expiresAt: START + 1, labels: [] })
@@ -109,7 +109,7 @@ test('a record that cannot be read is not loaded without waiting, and not report
   assert.deepEqual(events, [])
 })
 
-test('a session ends when SESSION_MAX_HOURS says now, however long its record was to live', async t => {
+test('a session ends after the current SESSION_MAX_HOURS, even if its record was stored for longer', async t => {
   const { sessions, options, clock } = open(t)
   const { ticket } = await sessions.create({ ...LEAST, tokenExpiresIn: 86_400 })
   const shorter = createStoredSessions({ ...options, settings: readSettings({ SESSION_MAX_HOURS: '1' }) })
@@ -122,7 +122,7 @@ test('a session ends when SESSION_MAX_HOURS says now, however long its record wa
   assert.ok(await sessions.get(ticket))
 })
 
-test('a refresh keeps where a session came from, and when it began', async t => {
+test('a refresh keeps the address, user agent and sign-in time of a session', async t => {
   const { sessions, store, keyring, clock, events } = open(t)
   const { ticket, loaded } = await sessions.create(MOST, ORIGIN)
   const { getListed } = createSessionListing({ store, keyring })
@@ -136,7 +136,7 @@ test('a refresh keeps where a session came from, and when it began', async t => 
   assert.deepEqual(events, [])
 })
 
-test('a change of tokens or of the user applies to the session as it is now, and leaves the rest', () => {
+test('a change of tokens or user applies to the latest session and leaves its other fields unchanged', () => {
   const latest = { ...MOST, data: { tenant: 7 } }
   const tokens = { accessToken: 'at-3', expiresIn: 60, receivedAt: START + 1 }
   const { accessToken, refreshToken, tokenIssuedAt, data } = applyChange({ tokens }, MOST, latest) ?? assert.fail()
@@ -146,7 +146,7 @@ test('a change of tokens or of the user applies to the session as it is now, and
   assert.deepEqual([renamed.userInfo, renamed.groups, renamed.data], [user.userInfo, undefined, { tenant: 7 }])
 })
 
-test('a change that was made for former tokens does not apply: the tokens of the faster process stay', () => {
+test('a change that is based on outdated tokens does not apply, so the tokens of the faster process stay', () => {
   const latest = { ...MOST, accessToken: 'at-3' }
   const tokens = { accessToken: 'at-late', expiresIn: 60, receivedAt: START }
   const user = { userInfo: LISI, groups: [], claims: { claims: {}, unknownClaims: [] } }
@@ -154,14 +154,14 @@ test('a change that was made for former tokens does not apply: the tokens of the
     assert.equal(applyChange(change, MOST, latest), undefined)
 })
 
-test('a change of the device is made to the device as it is now, whatever the tokens are, or not at all', () => {
+test('a device change applies to the latest device, even with other tokens, and not at all without a device', () => {
   const latest = { ...LEAST, accessToken: 'at-3', device: { challenge: 'c-1' } }
   const device = (former: Session['device']) => former && { challenge: `after ${former.challenge}` }
   assert.deepEqual(applyChange({ device }, LEAST, latest), { ...latest, device: { challenge: 'after c-1' } })
   assert.equal(applyChange({ device }, latest, LEAST), undefined)
 })
 
-test('a refresh seals the summary again only for another role or user, and keeps the headers of the same user', async t => {
+test('a refresh reseals the summary only for a changed role or user, and keeps the identity headers of an unchanged user', async t => {
   const { sessions, store, keyring, clock, options } = open(t)
   const { ticket, loaded } = await sessions.create(MOST, ORIGIN)
   const { getListed } = createSessionListing({ store, keyring })
@@ -193,7 +193,7 @@ test('a refresh seals the summary again only for another role or user, and keeps
   assert.deepEqual([(await summary())?.nickname, renamed?.identityHeaders], ['四', undefined])
 })
 
-test('whoever is loaded while the configuration changes is not kept as who the former one said', async t => {
+test('a session loaded while the configuration changes is not cached with its former role', async t => {
   const { sessions, options } = open(t)
   const { ticket } = await sessions.create(LEAST)
   let role = 'former'
@@ -213,7 +213,7 @@ test('whoever is loaded while the configuration changes is not kept as who the f
   assert.equal((await changing.get(ticket))?.who.role, 'present')
 })
 
-test('a session is noted as seen without its ticket, and keeps where it came from', async t => {
+test('the last-seen time of a session is saved without its ticket, and its address and sign-in time stay', async t => {
   const { sessions, store, keyring, clock, options } = open(t)
   const { ticket, loaded } = await sessions.create(MOST, ORIGIN)
   clock.now += 6 * 60_000
@@ -237,7 +237,7 @@ test('a session is noted as seen without its ticket, and keeps where it came fro
   )
 })
 
-test('of a great many who were not seen for a while, a few hundred a second are noted, and the others when they come again', async t => {
+test('1,000 due last-seen updates are saved at most 350 per second, the rest at later visits, and each once', async t => {
   const { sessions, clock, options } = open(t)
   const { loaded } = await sessions.create(LEAST)
   const asked: string[] = []
@@ -255,7 +255,7 @@ test('of a great many who were not seen for a while, a few hundred a second are 
   assert.equal(new Set(asked).size, visits.length, 'each of them once')
 })
 
-test('a store that cannot be written is told of once, however many come meanwhile', async t => {
+test('a store that fails to save last-seen times is reported once per outage, not for each of 50 visits', async t => {
   const { sessions, clock, options, events, store } = open(t)
   const { loaded } = await sessions.create(LEAST)
   clock.now += 6 * 60_000
@@ -278,7 +278,7 @@ test('a store that cannot be written is told of once, however many come meanwhil
   assert.deepEqual(events, ['last_seen_not_saved', 'last_seen_not_saved'])
 })
 
-test('whatever its ticket opens is a session that is whole, or none, and never an error', async t => {
+test('a mangled record that its ticket decrypts is either a complete session or none, and never an error', async t => {
   const { sessions, store } = open(t)
   const { ticket, loaded } = await sessions.create(WITH_DATA, ORIGIN)
   const stored = await store.read(loaded.key)
@@ -301,7 +301,7 @@ test('whatever its ticket opens is a session that is whole, or none, and never a
   assert.ok(opened > 100, 'some of it is still a session')
 })
 
-test('a record with a byte that someone changed in the store is not a session, whichever byte it is', async t => {
+test('a record whose sealed part was changed, cut or replaced in the store is not a session', async t => {
   const { sessions, store } = open(t)
   const { ticket, loaded } = await sessions.create(LEAST, ORIGIN)
   const before = await store.read(loaded.key)

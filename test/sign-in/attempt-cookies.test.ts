@@ -41,7 +41,7 @@ async function finish(client: Client, path: string, cookie?: string): Promise<st
   return RESTARTED
 }
 
-test('the browser that started an attempt finishes it', async t => {
+test('the browser that started a sign-in attempt can finish it', async t => {
   for (const env of [HARDENED, { STATE_CHECK: 'bound' }, { PKCE: 'S256' }]) {
     const { visitor, exchanges } = await openAttempts(t, env)
     await visitor.get('/wanted')
@@ -51,7 +51,7 @@ test('the browser that started an attempt finishes it', async t => {
   }
 })
 
-test('the cookie of an attempt is HttpOnly, Lax and lives ATTEMPT_MINUTES', async t => {
+test('the attempt cookie is HttpOnly and SameSite=Lax, and expires after ATTEMPT_MINUTES', async t => {
   const { visitor } = await openAttempts(t)
   const { setCookies } = await visitor.post('/login')
   assert.equal(setCookies.length, 1)
@@ -60,7 +60,7 @@ test('the cookie of an attempt is HttpOnly, Lax and lives ATTEMPT_MINUTES', asyn
   assert.match((await secure.visitor.post('/login')).setCookies[0] ?? '', /^__Host-menshen_attempt=.*; Secure$/)
 })
 
-test('without a cookie, or with one that is made up, nothing is exchanged', async t => {
+test('a callback with a missing or forged attempt cookie exchanges no code', async t => {
   const { visitor, gateway, exchanges } = await openAttempts(t)
   const path = await authorize(visitor, await start(visitor))
   assert.equal(await finish(gateway.visitor(), path), RESTARTED)
@@ -70,7 +70,7 @@ test('without a cookie, or with one that is made up, nothing is exchanged', asyn
   assert.equal(await finish(visitor, path), '/', 'and the attempt is still there for its own browser')
 })
 
-test('a state that was never issued, or that another browser started, creates no session', async t => {
+test('a state that was never issued, or was issued to another browser, creates no session', async t => {
   const { visitor, gateway, provider, exchanges } = await openAttempts(t)
   const attacker = gateway.visitor()
   const planted = await authorize(attacker, await start(attacker))
@@ -81,7 +81,7 @@ test('a state that was never issued, or that another browser started, creates no
   assert.deepEqual([...visitor.cookies.keys()], [ATTEMPT, 'menshen_retry'], 'nobody is signed in')
 })
 
-test('the checks of specification 3.1 to 3.4 still come first', async t => {
+test('with STATE_CHECK=bound and PKCE=S256, the checks of specification 3.1 to 3.4 still come first', async t => {
   const { visitor, exchanges } = await openAttempts(t)
   const { searchParams } = await start(visitor)
   const state = searchParams.get('state') ?? ''
@@ -92,7 +92,7 @@ test('the checks of specification 3.1 to 3.4 still come first', async t => {
   assert.equal(exchanges(), 0)
 })
 
-test('an attempt is finished once, and the session of the first time lives', async t => {
+test('an attempt can be finished only once, and the session that it created stays valid', async t => {
   const { visitor, gateway, exchanges } = await openAttempts(t)
   const path = await authorize(visitor, await start(visitor))
   const cookie = `${ATTEMPT}=${visitor.cookies.get(ATTEMPT)}`
@@ -103,7 +103,7 @@ test('an attempt is finished once, and the session of the first time lives', asy
   assert.equal((await visitor.get('/')).status, 200)
 })
 
-test('of two callbacks at once one gets the attempt', async t => {
+test('of three simultaneous callbacks of one attempt, exactly one signs in', async t => {
   const { visitor, gateway, exchanges } = await openAttempts(t)
   const path = await authorize(visitor, await start(visitor))
   const cookie = `${ATTEMPT}=${visitor.cookies.get(ATTEMPT)}`
@@ -112,7 +112,7 @@ test('of two callbacks at once one gets the attempt', async t => {
   assert.equal(exchanges(), 1)
 })
 
-test('an exchange that failed has spent its attempt', async t => {
+test('a failed token exchange uses up its attempt', async t => {
   const { visitor, provider, exchanges } = await openAttempts(t)
   const path = await authorize(visitor, await start(visitor))
   provider.answer('token', { kind: 'json', status: 500, body: {} }, 'once')
@@ -121,7 +121,7 @@ test('an exchange that failed has spent its attempt', async t => {
   assert.equal(exchanges(), 1)
 })
 
-test('an attempt is over after ATTEMPT_MINUTES, even for a browser that keeps its cookie', async t => {
+test('an attempt expires after ATTEMPT_MINUTES, even if the browser keeps its cookie', async t => {
   const { visitor, gateway, exchanges } = await openAttempts(t)
   const [early, late] = [await authorize(visitor, await start(visitor)), await authorize(visitor, await start(visitor))]
   const cookie = `${ATTEMPT}=${visitor.cookies.get(ATTEMPT)}`
@@ -132,7 +132,7 @@ test('an attempt is over after ATTEMPT_MINUTES, even for a browser that keeps it
   assert.equal(exchanges(), 1)
 })
 
-test('several tabs finish in any order, each at its own page', async t => {
+test('sign-ins in several tabs can finish in any order, each on its own page', async t => {
   const { visitor } = await openAttempts(t)
   const paths: string[] = []
   for (const page of ['/one', '/two', '/three']) {
@@ -146,7 +146,7 @@ test('several tabs finish in any order, each at its own page', async t => {
   assert.equal((await visitor.get('/')).status, 200)
 })
 
-test('PKCE: the challenge is the S256 of a fresh verifier, which is in no address', async t => {
+test('PKCE sends the S256 challenge of a new verifier, which appears in no URL, log line or cookie', async t => {
   const { visitor, provider, gateway } = await openAttempts(t)
   const verifiers = new Set<string>()
   const seen: string[] = []
@@ -175,7 +175,7 @@ test('PKCE: the challenge is the S256 of a fresh verifier, which is in no addres
   }
 })
 
-test('with PKCE=S256 alone no code is exchanged without its verifier', async t => {
+test('with only PKCE=S256 set, no code is exchanged without a verifier', async t => {
   // A code that an attacker got without a challenge would be accepted by the provider (RFC 9700, 4.8).
   const { visitor, provider } = await openAttempts(t, { PKCE: 'S256' })
   const location = await finish(visitor, `/callback?code=${provider.codeFor()}&state=abc_idp`)
@@ -183,7 +183,7 @@ test('with PKCE=S256 alone no code is exchanged without its verifier', async t =
   assert.ok(provider.callsTo('token').every(call => call.form.has('code_verifier')))
 })
 
-test('the script of the page gets the attempt as JSON, with the cookie', async t => {
+test('the script of the login page receives the attempt as JSON, with the attempt cookie', async t => {
   const { visitor } = await openAttempts(t)
   assert.match((await visitor.get('/login')).text, /data-remembered="true"/)
   const headers = { accept: 'application/json', 'sec-fetch-dest': 'empty', 'sec-fetch-site': 'same-origin' }
@@ -196,7 +196,7 @@ test('the script of the page gets the attempt as JSON, with the cookie', async t
   assert.equal(await finish(visitor, await authorize(visitor, new URL(location))), '/')
 })
 
-test('a cookie that was never issued does not become an attempt’s secret', async t => {
+test('an attempt cookie that was never issued does not become the secret of an attempt', async t => {
   const { gateway, exchanges } = await openAttempts(t)
   const [attacker, victim] = [gateway.visitor(), gateway.visitor()]
   for (const planted of ['x', 'attacker', '""', 'a'.repeat(3000)]) {
@@ -207,7 +207,7 @@ test('a cookie that was never issued does not become an attempt’s secret', asy
   assert.equal(exchanges(), 0)
 })
 
-test('visitors who never press the button cost no attempt', async t => {
+test('a visitor who does not press the sign-in button starts no attempt', async t => {
   const { gateway } = await openAttempts(t)
   for (let n = 0; n < 20; n++) {
     await gateway.visitor().get('/x')

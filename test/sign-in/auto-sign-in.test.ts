@@ -35,7 +35,7 @@ function isAtProvider({ status, headers }: Response, provider: { readonly url: s
   return headers.location?.startsWith(`${provider.url}/`) ?? false
 }
 
-test('a visitor of a protected page goes straight to the provider, and ends on the page', async t => {
+test('a visitor to a protected page is sent straight to the provider, and then back to the page', async t => {
   for (const env of [ON, { AUTO_SIGN_IN: 'on' }, { AUTO_SIGN_IN: 'on', PKCE: 'S256' }]) {
     const { visitor, provider } = await openAuto(t, env)
     const client = visitor()
@@ -47,7 +47,7 @@ test('a visitor of a protected page goes straight to the provider, and ends on t
   }
 })
 
-test('it is off by default', async t => {
+test('AUTO_SIGN_IN is off by default', async t => {
   const { visitor } = await openAuto(t, { STATE_CHECK: 'bound' })
   const { headers, setCookies } = await browse(visitor(), '/')
   assert.equal(headers.location, '/login')
@@ -57,7 +57,7 @@ test('it is off by default', async t => {
   )
 })
 
-test('the login page that is opened directly, or has an error to show, waits for a click', async t => {
+test('the login page waits for a click if it is opened directly, from another site or with an error', async t => {
   const { visitor } = await openAuto(t)
   for (const path of ['/login', '/login?error=access_denied', '/login?x=1', '/login?return=https://evil.example/'])
     assert.equal((await browse(visitor(), path)).status, 200, path)
@@ -67,7 +67,7 @@ test('the login page that is opened directly, or has an error to show, waits for
   assert.equal(status, 200, 'a link of another site does not say where to return to')
 })
 
-test('a login page to which another page has led goes on to the provider, and back to that page', async t => {
+test('the login page with a return path redirects to the provider, and then back to that path', async t => {
   const { visitor, provider } = await openAuto(t)
   const client = visitor()
   const led = await browse(client, '/login?return=%2Freports')
@@ -80,7 +80,7 @@ test('a login page to which another page has led goes on to the provider, and ba
   )
 })
 
-test('only a GET of a page starts an attempt', async t => {
+test('only GET navigations start an attempt, and prefetches do not', async t => {
   const { visitor } = await openAuto(t)
   const get = (headers: Record<string, string>) => visitor().get('/x', { headers: { ...NAVIGATION, ...headers } })
   const others: [number, string | undefined, Response][] = [
@@ -102,7 +102,7 @@ test('only a GET of a page starts an attempt', async t => {
   }
 })
 
-test('after a sign-out the login page waits for a click, however long that takes', async t => {
+test('after a sign-out, the login page waits for a click, even a day later', async t => {
   const { visitor, provider, passSeconds } = await openAuto(t)
   const client = visitor()
   await browse(client, await callbackOf(client, await browse(client, '/')))
@@ -118,7 +118,7 @@ test('after a sign-out the login page waits for a click, however long that takes
   assert.ok(isAtProvider(await browse(client, '/reports'), provider), 'the click counts, whatever comes of it')
 })
 
-test('for a minute after a failure the login page waits for a click', async t => {
+test('for a minute after a failed sign-in, the login page waits for a click', async t => {
   const { visitor, provider, passSeconds } = await openAuto(t)
   const client = visitor()
   assert.ok(isAtProvider(await browse(client, '/reports'), provider))
@@ -132,7 +132,7 @@ test('for a minute after a failure the login page waits for a click', async t =>
   assert.ok(isAtProvider(await browse(client, '/reports'), provider))
 })
 
-test('a failure does not undo a sign-out', async t => {
+test('a failed sign-in does not turn automatic sign-in back on after a sign-out', async t => {
   const { visitor, passSeconds } = await openAuto(t)
   const client = visitor()
   await client.post('/logout')
@@ -141,7 +141,7 @@ test('a failure does not undo a sign-out', async t => {
   assert.match((await browse(client, '/reports')).headers.location ?? '', /^\/login/)
 })
 
-test('a sign-in that leaves no session ends on the login page', async t => {
+test('if a sign-in leaves no session cookie, the next page redirects to the login page', async t => {
   const { visitor } = await openAuto(t)
   const client = visitor()
   await browse(client, await callbackOf(client, await browse(client, '/reports')))
@@ -150,7 +150,7 @@ test('a sign-in that leaves no session ends on the login page', async t => {
   assert.match(landed.headers.location ?? '', /^\/login/)
 })
 
-test('a browser without cookies ends on the login page, whatever checks the state', async t => {
+test('a browser without cookies ends on the login page, with and without STATE_CHECK=bound', async t => {
   const without = { headers: { cookie: '' } }
   for (const env of [ON, { AUTO_SIGN_IN: 'on' }]) {
     const { visitor, provider } = await openAuto(t, env)
@@ -168,7 +168,7 @@ test('a browser without cookies ends on the login page, whatever checks the stat
   }
 })
 
-test('a callback that no automatic attempt waits for does not make other browsers of that address click', async t => {
+test('a callback without an automatic attempt does not stop automatic sign-in of other browsers at its address', async t => {
   for (const env of [ON, { AUTO_SIGN_IN: 'on' }]) {
     const { visitor, provider } = await openAuto(t, env)
     const client = visitor()
@@ -187,7 +187,7 @@ test('a callback that no automatic attempt waits for does not make other browser
   }
 })
 
-test('five tabs that are opened at once each reach the provider, and each ends on its page', async t => {
+test('five tabs opened at once each reach the provider and return to their own page', async t => {
   for (const env of [ON, { AUTO_SIGN_IN: 'on' }]) {
     const { visitor, provider } = await openAuto(t, env)
     const client = visitor()
@@ -204,7 +204,7 @@ test('five tabs that are opened at once each reach the provider, and each ends o
   }
 })
 
-test('the cookie of a single attempt never reaches the application', async t => {
+test('the cookie of a single attempt is never forwarded to the application', async t => {
   const { visitor, user, upstream } = await openAuto(t, { AUTO_SIGN_IN: 'on' })
   const client = await user()
   const started = await browse(visitor(), '/x')
@@ -215,7 +215,7 @@ test('the cookie of a single attempt never reaches the application', async t => 
   assert.equal(upstream.last().headers.cookie, 'a=1; b=2')
 })
 
-test('above the limit of sign-ins the login page is the answer', async t => {
+test('above the rate limit for sign-ins, visitors are sent to the login page instead of the provider', async t => {
   const { visitor, provider } = await openAuto(t, { ...ON, RATE_LIMIT_PER_MINUTE: '2' })
   assert.ok(isAtProvider(await browse(visitor(), '/a'), provider))
   assert.ok(isAtProvider(await browse(visitor(), '/b'), provider))
@@ -225,7 +225,7 @@ test('above the limit of sign-ins the login page is the answer', async t => {
   assert.equal((await browse(client, third.headers.location ?? '')).status, 200)
 })
 
-test('while provider metadata is unavailable the login page says so, and stays', async t => {
+test('while provider metadata is unavailable, the login page shows temporarily_unavailable and does not redirect', async t => {
   const { visitor } = await openGateway(t, {
     ...{ PROVIDER: 'oidc', AUTH_URL: 'http://127.0.0.1:9', CLIENT_ID: 'c' },
     ...{ CLIENT_SECRET: 'a secret of some length', AUTO_SIGN_IN: 'on' },
@@ -236,7 +236,7 @@ test('while provider metadata is unavailable the login page says so, and stays',
   assert.equal((await browse(client, '/')).headers.location, '/login')
 })
 
-test('forward-auth leads to the provider by the whole answer, and stays 401 by status', async t => {
+test('/_menshen/forward redirects to the provider, and /_menshen/check still answers 401', async t => {
   const { visitor, provider } = await openAuto(t, { ...ON, TRUSTED_PROXIES: '127.0.0.1' })
   const client = visitor()
   const forwarded = { 'x-forwarded-uri': '/reports?a=1', 'x-forwarded-method': 'GET' }
@@ -249,7 +249,7 @@ test('forward-auth leads to the provider by the whole answer, and stays 401 by s
   assert.equal((await browse(visitor(), '/_menshen/check', { headers: asked })).status, 401)
 })
 
-test('the library leads to the provider, too; a page that demands a user leads there by the login page', async t => {
+test('the library redirects to the provider, and require() on a public page does so through the login page', async t => {
   const { provider } = await openAuto(t)
   const settings = readSettings({ STORE: 'memory:', PORT: '3000', ...provider.settings, ...ON })
   const config: Config = { rules: [{ path: '/public', public: true }] }
@@ -297,7 +297,7 @@ const ADDRESSES = {
   dingtalk: 'https://login.dingtalk.com/oauth2/auth?',
 }
 
-test('inside an app its own provider is chosen of several; every other browser gets the login page', async t => {
+test('of several providers, an in-app browser uses the one of its app, and other browsers get the login page', async t => {
   const env = { AUTO_SIGN_IN: 'in-app', BASE_URL: 'https://app.example.com' }
   const { visitor } = await openGateway(t, env, { config: { providers: APPS } })
   for (const app of ['wecom', 'feishu', 'lark', 'dingtalk'] as const) {
@@ -311,7 +311,7 @@ test('inside an app its own provider is chosen of several; every other browser g
   assert.match(headers.location ?? '', /^\/login/, 'WeChat is not WeCom')
 })
 
-test('inside its app WeCom has another address, with exactly these parameters in this order', async t => {
+test('inside its app, WeCom uses a different address, with exactly these parameters in this order', async t => {
   const env = { AUTO_SIGN_IN: 'in-app', BASE_URL: 'https://app.example.com' }
   const { visitor } = await openGateway(t, env, { config: { providers: { wecom: APPS.wecom } } })
   const inApp = { headers: { 'user-agent': AGENTS.wecom } }
@@ -326,25 +326,25 @@ test('inside its app WeCom has another address, with exactly these parameters in
   assert.match(outside.headers.location ?? '', /^https:\/\/login\.work\.weixin\.qq\.com\/wwlogin\/sso\/login\?/)
 })
 
-test('without AUTO_SIGN_IN WeCom keeps its one address', async t => {
+test('without AUTO_SIGN_IN, WeCom uses its usual address inside the app too', async t => {
   const { visitor } = await openGateway(t, {}, { config: { providers: { wecom: APPS.wecom } } })
   const { headers } = await visitor().post('/login', '', { headers: { 'user-agent': AGENTS.wecom } })
   assert.match(headers.location ?? '', /^https:\/\/login\.work\.weixin\.qq\.com\//)
 })
 
-test('with two companies in one app the user chooses', async t => {
+test('with two WeCom companies configured, the in-app browser gets the login page', async t => {
   const config = { providers: { one: APPS.wecom, two: { ...APPS.wecom, clientId: 'ww4567' } } }
   const { visitor } = await openGateway(t, { AUTO_SIGN_IN: 'in-app' }, { config })
   const { headers } = await browse(visitor(), '/x', { headers: { 'user-agent': AGENTS.wecom } })
   assert.match(headers.location ?? '', /^\/login/)
 })
 
-test('with several providers AUTO_SIGN_IN=on shows the login page', async t => {
+test('with several providers, AUTO_SIGN_IN=on shows the login page', async t => {
   const { visitor } = await openGateway(t, { AUTO_SIGN_IN: 'on' }, { config: { providers: APPS } })
   assert.match((await browse(visitor(), '/x')).headers.location ?? '', /^\/login/)
 })
 
-test('the page of one tab is served although another tab has signed in meanwhile', async t => {
+test('the session cookie of one tab still works after another tab has signed in', async t => {
   const { visitor } = await openAuto(t)
   const client = visitor()
   const redirects = [await browse(client, '/a'), await browse(client, '/b')] as const

@@ -28,7 +28,7 @@ const withTicket = (client: Client, ticket: string, path = '/') =>
 
 const me = async (client: Client) => (await client.get('/_menshen/me')).json<Me>()
 
-test('error comes before code, code before state, each with its exact Location', async t => {
+test('the callback checks error, then code, then state, and answers each with its exact Location', async t => {
   const { provider, visitor } = await setUp(t, { application: false })
   const errors = { absent: '', present: 'error=access_denied' }
   const codes = { absent: '', empty: 'code=', present: 'code=' }
@@ -76,7 +76,7 @@ test('only the suffix of the state is checked', async t => {
   }
 })
 
-test("the provider's error is passed on, encoded, without its description", async t => {
+test("the provider's error code is passed to the login page, encoded and without its description", async t => {
   const { client, provider } = await setUp(t, { application: false })
   for (const error of [
     'access_denied',
@@ -101,7 +101,7 @@ test("the provider's error is passed on, encoded, without its description", asyn
   assert.equal(provider.calls.length, 0)
 })
 
-test('repeated parameters are refused before anything is sent', async t => {
+test('repeated callback parameters are refused before any request to the provider', async t => {
   const { provider, visitor } = await setUp(t, { application: false })
   const queries = [
     'code=CODE&state=a_idp&state=b_idp',
@@ -161,14 +161,14 @@ test('user info is fetched with the access token in the Authorization header onl
   assert.doesNotMatch(JSON.stringify(others), /CANARY/)
 })
 
-test('the session cookie on an http address is HttpOnly, Lax, for the whole site and no Domain', async t => {
+test('over http, the session cookie is HttpOnly and SameSite=Lax, with Path=/ and no Domain', async t => {
   const { client, provider } = await setUp(t, { application: false })
   const { ticket, attributes } = sessionCookie(await signIn(client, provider))
   assert.match(ticket, /^[\w-]{43}$/, '256 bits')
   assert.deepEqual(attributes, ['HttpOnly', 'Max-Age=7200', 'Path=/', 'SameSite=Lax'])
 })
 
-test('on an https address it is also Secure, with a name prefix that keeps other hosts from setting it', async t => {
+test('over https, the session cookie is Secure and has the __Host- prefix, and no other name is accepted', async t => {
   const { client, provider } = await setUp(t, { env: { BASE_URL: 'https://app.example.com' }, application: false })
   await client.get('/deep')
   const answer = await signIn(client, provider)
@@ -191,7 +191,7 @@ test('the response of the callback cannot be cached and sends no referrer', asyn
   }
 })
 
-test('the cookie lives as long as the token, and never longer than a session may', async t => {
+test('the session cookie expires with the access token, and after 168 hours at most', async t => {
   const { provider, visitor } = await setUp(t, { application: false })
   const lives: [expiresIn: number, maxAge: number][] = [
     [1, 1],
@@ -207,7 +207,7 @@ test('the cookie lives as long as the token, and never longer than a session may
   }
 })
 
-test('only the exact name admin is a developer', async t => {
+test('only the exact username admin gets the developer role', async t => {
   const { provider, visitor } = await setUp(t, { application: false })
   const admin = visitor()
   await signIn(admin, provider, { username: 'admin', nickname: 'x' })
@@ -224,7 +224,7 @@ test('only the exact name admin is a developer', async t => {
   }
 })
 
-test('nothing that a browser sends changes the role', async t => {
+test('no query parameter, cookie or header from the browser changes the role', async t => {
   const { client, provider } = await setUp(t, { application: false })
   await client.get(`/callback?code=${provider.codeFor()}&state=a_idp&userRole=developer&username=admin`)
   const cookie = `${[...client.cookies].map(pair => pair.join('=')).join('; ')}; userRole=developer; username=admin`
@@ -234,7 +234,7 @@ test('nothing that a browser sends changes the role', async t => {
   assert.equal((await client.get('/_menshen/console?userRole=developer', { headers })).status, 403)
 })
 
-test('/_menshen/me shows userInfo as the provider returned it, the role and the end, and no token', async t => {
+test('/_menshen/me returns the seven userInfo fields unchanged, the role and the expiry, and no token', async t => {
   const { client, provider } = await setUp(t, { application: false })
   const user = {
     sub: 's-1',
@@ -279,7 +279,7 @@ test('a failed sign-in does not end the existing session', async t => {
   }
 })
 
-test('no exchange is repeated: a callback that is replayed is refused by the provider, and the first session lives', async t => {
+test('each replay of a callback makes one exchange, which the provider refuses, and the first session stays valid', async t => {
   const { client, provider, visitor } = await setUp(t, { application: false })
   const path = `/callback?code=${provider.codeFor()}&state=abc_idp`
   await client.get(path)
@@ -289,7 +289,7 @@ test('no exchange is repeated: a callback that is replayed is refused by the pro
   assert.equal((await client.get('/')).status, 200)
 })
 
-test('the same callback twice at once signs in once', async t => {
+test('the same callback sent twice at once signs in at most once', async t => {
   const { client, provider } = await setUp(t, { application: false })
   const path = `/callback?code=${provider.codeFor()}&state=abc_idp`
   const locations = (await Promise.all([client.get(path), client.get(path)])).map(({ headers }) => headers.location)
@@ -297,7 +297,7 @@ test('the same callback twice at once signs in once', async t => {
   assert.ok(locations.includes('/login?error=token_error'))
 })
 
-test('a previous session that cannot be ended does not fail a good sign-in', async t => {
+test('a sign-in succeeds even if the previous session cannot be ended', async t => {
   const redis = await startRedis()
   t.after(() => redis.stop())
   const { client, provider, lines } = await setUp(t, { env: { STORE: `redis://${redis.host}` }, application: false })
@@ -312,7 +312,7 @@ test('a previous session that cannot be ended does not fail a good sign-in', asy
   assert.ok(lines.some(({ event }) => event === 'previous_session_left'))
 })
 
-test('a ticket that was never issued is not adopted', async t => {
+test('a sign-in never adopts a session ticket that was not issued', async t => {
   const { client, provider, visitor } = await setUp(t, { application: false })
   for (const planted of ['A'.repeat(43), 'x', 'undefined', 'a.b.c', `${'A'.repeat(42)}=`, '../../x']) {
     const headers = { cookie: `${SESSION}=${planted}` }
@@ -323,7 +323,7 @@ test('a ticket that was never issued is not adopted', async t => {
   }
 })
 
-test('the cookie stays small, whatever the user info contains', async t => {
+test('the callback cookies stay below 200 characters, however large the user info is', async t => {
   const { client, provider } = await setUp(t, { application: false })
   const long = '长'.repeat(30_000)
   const answer = await signIn(client, provider, { nickname: long, email: long, ou_name: long, phone_number: long })
@@ -332,7 +332,7 @@ test('the cookie stays small, whatever the user info contains', async t => {
   assert.equal((await me(client)).userInfo.nickname, long)
 })
 
-test('the user returns to the requested page, once, and then to the home page', async t => {
+test('the user returns to the requested page after the first sign-in, and to the home page after the next', async t => {
   const { client, provider } = await setUp(t, { application: false })
   await client.get('/reports/2026?sort=a&b=%26#not-sent')
   const first = await signIn(client, provider)
@@ -340,14 +340,14 @@ test('the user returns to the requested page, once, and then to the home page', 
   assert.equal((await signIn(client, provider)).headers.location, '/', 'used once')
 })
 
-test('a sign-in that fails keeps the wanted page for the next try', async t => {
+test('a failed sign-in keeps the requested page for the next attempt', async t => {
   const { client, provider } = await setUp(t, { application: false })
   await client.get('/reports')
   await client.get('/callback?error=access_denied')
   assert.equal((await signIn(client, provider)).headers.location, '/reports')
 })
 
-test('the fragment that the login page kept comes back, and cannot lead anywhere else', async t => {
+test('the fragment saved by the login page is appended to the requested page and cannot lead to another one', async t => {
   const { provider, visitor } = await setUp(t, { application: false })
   const fragments: Record<string, string> = {
     '%23chapter-2': '/wanted#chapter-2',
@@ -374,7 +374,7 @@ test('the fragment that the login page kept comes back, and cannot lead anywhere
   }
 })
 
-test('only GET comes back from the provider: no other method spends a code', async t => {
+test('the callback answers methods other than GET with 405 and does not redeem the code', async t => {
   const { client, provider } = await setUp(t, { application: false })
   for (const method of ['POST', 'HEAD', 'PUT', 'DELETE', 'OPTIONS', 'PATCH', 'TRACE']) {
     const answer = await client.request({ method, path: `/callback?code=${provider.codeFor()}&state=a_idp` })
@@ -384,7 +384,7 @@ test('only GET comes back from the provider: no other method spends a code', asy
   assert.equal(provider.calls.length, 0)
 })
 
-test('sign-in requests of one address are limited, however the path is written', async t => {
+test('sign-in requests from one address are rate-limited, however the callback path is written', async t => {
   const { provider, visitor } = await setUp(t, { env: { RATE_LIMIT_PER_MINUTE: '3' }, application: false })
   for (const path of ['/callback', '/_menshen/../callback', '/_menshen/%2e%2e/callback']) {
     const statuses: number[] = []

@@ -17,7 +17,7 @@ const CONFIG: Config = {
   ],
 }
 
-test('the 403 page says whether a role, a group or a user is missing, and names none of them', async t => {
+test('the 403 page says whether access is limited by role, group or user, and names none of them', async t => {
   const scene = await setUp(t, { config: CONFIG, env: { PAGE_LANGUAGE: 'auto' } })
   const user = await scene.user('zhangsan')
   const rows: [path: string, chinese: string, english: string][] = [
@@ -37,7 +37,7 @@ test('the 403 page says whether a role, a group or a user is missing, and names 
   }
 })
 
-test('a developer is told which rule decided, by every interpretation of the path', async t => {
+test('the 403 page shows a developer the rule that denied access, for every interpretation of the path', async t => {
   const scene = await setUp(t, { config: CONFIG })
   const admin = await scene.user('admin')
   for (const path of ['/all/x', '/All/x']) {

@@ -36,7 +36,7 @@ function assertRestarted({ status, headers, setCookies }: Response, authUrl: str
   return location
 }
 
-test('an answer that no one waits for leads to the provider once, and to the login page within ten seconds of that', async t => {
+test('a callback without an attempt restarts the sign-in; another within ten seconds leads to the login page', async t => {
   const { visitor, provider, exchanges, passSeconds, lines } = await openBound(t)
   const client = visitor()
   const restarted = await client.get(STRANGE)
@@ -59,7 +59,7 @@ test('an answer that no one waits for leads to the provider once, and to the log
 
 const finish = async (client: Client, path: string) => (await client.get(path)).headers.location
 
-test('with a session a late answer leads to the home page, and changes nothing', async t => {
+test('a late callback of a signed-in user redirects to the home page and changes nothing', async t => {
   const { visitor, exchanges } = await openBound(t)
   const client = visitor()
   await client.get('/wanted')
@@ -74,7 +74,7 @@ test('with a session a late answer leads to the home page, and changes nothing',
   assert.equal(exchanges(), 1)
 })
 
-test('an attempt that was used leads back to its page, for ATTEMPT_MINUTES', async t => {
+test('for ATTEMPT_MINUTES, a callback of a used attempt restarts the sign-in and leads back to its page', async t => {
   const { visitor, provider, passSeconds, lines } = await openBound(t, { ATTEMPT_MINUTES: '2' })
   const client = visitor()
   await client.get('/wanted?a=1', { headers: { accept: 'text/html', 'user-agent': 'Mozilla/5.0' } })
@@ -91,7 +91,7 @@ test('an attempt that was used leads back to its page, for ATTEMPT_MINUTES', asy
   assert.equal(lines.findLast(({ event }) => event === 'sign_in_restarted')?.fields.reason, 'unknown')
 })
 
-test('a browser that keeps no cookies ends on the login page after one retry', async t => {
+test('a browser without cookies is sent to the login page after one retry', async t => {
   const { visitor, provider, exchanges } = await openBound(t)
   const without = { headers: { cookie: '' } }
   const client = visitor()
@@ -103,7 +103,7 @@ test('a browser that keeps no cookies ends on the login page after one retry', a
   assert.equal(exchanges(), 0)
 })
 
-test('an error of the provider is an error, whatever its state', async t => {
+test('an error from the provider leads to the login page, even if the state is unknown, empty or malformed', async t => {
   const { visitor } = await openBound(t)
   for (const state of ['abc_idp', '', 'abc'])
     assert.equal(
@@ -112,21 +112,21 @@ test('an error of the provider is an error, whatever its state', async t => {
     )
 })
 
-test('a state that is not well-formed, or comes twice, starts nothing', async t => {
+test('a missing, malformed or repeated state starts no attempt', async t => {
   const { visitor } = await openBound(t)
   for (const query of ['code=c', 'code=c&state=abc', 'code=c&state=a_idp&state=a_idp', 'code=c&state=a_idp%0A'])
     assert.equal(await finish(visitor(), `/callback?${query}`), INVALID, query)
   assert.equal(await finish(visitor(), '/callback?state=a_idp'), '/login?error=missing_code')
 })
 
-test('by the state of the specification nothing changes: there is no attempt to be late for', async t => {
+test('without STATE_CHECK=bound, a callback without an attempt does not restart the sign-in', async t => {
   const { visitor, provider } = await setUp(t, { application: false })
   assert.equal(await finish(visitor(), `/callback?code=${provider.codeFor()}&state=abc_idp`), '/')
   const hardened = await setUp(t, { application: false, env: { PKCE: 'S256' } })
   assert.equal(await finish(hardened.visitor(), '/callback?code=c&state=abc_idp'), INVALID)
 })
 
-test('images, frames, scripts and prefetches of another site start no attempt', async t => {
+test('cross-site images, frames and scripts, and prefetches, start no attempt', async t => {
   const { visitor, exchanges } = await openBound(t)
   for (const headers of [
     { 'sec-fetch-dest': 'image', 'sec-fetch-site': 'cross-site' },
@@ -142,7 +142,7 @@ test('images, frames, scripts and prefetches of another site start no attempt', 
   assert.equal(exchanges(), 0)
 })
 
-test('a callback that another browser started signs no one in with its code, not even after the retry', async t => {
+test('a callback from the attempt of another browser restarts without its code and state, and creates no session', async t => {
   const { visitor, provider, exchanges } = await openBound(t)
   const [attacker, victim] = [visitor(), visitor()]
   const planted = await comeBack(attacker)
@@ -156,14 +156,14 @@ test('a callback that another browser started signs no one in with its code, not
   assert.equal(await finish(attacker, planted), '/', 'the attempt is still that of its own browser')
 })
 
-test('a retry is treated as a sign-in: above the limit it is refused', async t => {
+test('a retry is rate-limited like a sign-in and is refused above the limit', async t => {
   const { visitor, provider } = await openBound(t, { RATE_LIMIT_PER_MINUTE: '3' })
   assertRestarted(await visitor().get(STRANGE), provider.url)
   assert.equal(await finish(visitor(), STRANGE), INVALID, 'the callback is the third, its retry would be the fourth')
   assert.equal((await visitor().get(STRANGE)).status, 429)
 })
 
-test('while provider metadata is unavailable the login page says so', async t => {
+test('while provider metadata is unavailable, a late callback leads to /login?error=temporarily_unavailable', async t => {
   const gateway = await openGateway(t, {
     PROVIDER: 'oidc',
     AUTH_URL: 'http://127.0.0.1:9',
@@ -173,7 +173,7 @@ test('while provider metadata is unavailable the login page says so', async t =>
   assert.equal(await finish(gateway.visitor(), STRANGE), '/login?error=temporarily_unavailable')
 })
 
-test('after a restart with STORE=memory: a sign-in that was under way ends signed in', async t => {
+test('a sign-in in progress during a restart with STORE=memory still completes on its page', async t => {
   const { provider, ...first } = await openBound(t)
   const client = first.visitor()
   await client.get('/wanted')
@@ -188,13 +188,13 @@ test('after a restart with STORE=memory: a sign-in that was under way ends signe
   assert.equal(second.lines.filter(({ event }) => event === 'sign_in').length, 1)
 })
 
-test('the cookie of a retry has the prefix of our other cookies on https', async t => {
+test('over https, the retry cookie is Secure and has the __Host- prefix', async t => {
   const { visitor } = await openBound(t, { BASE_URL: 'https://app.example.com' })
   const { setCookies } = await visitor().get(STRANGE)
   assert.ok(setCookies.some(cookie => /^__Host-menshen_retry=yes; .*Max-Age=10; .*Secure$/.test(cookie)))
 })
 
-test('the paths of the sign-in may be moved', async t => {
+test('retries use the configured LOGIN_PATH and CALLBACK_PATH', async t => {
   const { visitor, provider } = await openBound(t, { LOGIN_PATH: '/_menshen/in', CALLBACK_PATH: '/_menshen/back' })
   const client = visitor()
   const late = STRANGE.replace('/callback', '/_menshen/back')
@@ -203,7 +203,7 @@ test('the paths of the sign-in may be moved', async t => {
   assert.equal(await finish(client, late), '/_menshen/in?error=invalid_state')
 })
 
-test('the library answers a late callback like the command', async t => {
+test('the library restarts the sign-in for a late callback, as the server does', async t => {
   const { provider } = await setUp(t, { application: false })
   const settings = readSettings({
     STORE: `sqlite:${tempFolder(t)}/menshen.db`,

@@ -40,7 +40,7 @@ const WAYS: Record<string, (scene: Scene, cookie: string) => Promise<number>> = 
 }
 
 for (const [name, ask] of Object.entries(WAYS))
-  test(`tickets that lead nowhere are limited at ${name}, and who is signed in is not`, async t => {
+  test(`unknown session tickets are rate-limited, and signed-in users are not (${name})`, async t => {
     const scene = await setUp(t, { env: { ...TRUSTED, RATE_LIMIT_PER_MINUTE: '3' }, config: { rules: RULES } })
     const user = await scene.user('admin')
     for (let n = 0; n < 3; n++) assert.notEqual(await ask(scene, ticket(n)), 429)
@@ -50,7 +50,7 @@ for (const [name, ask] of Object.entries(WAYS))
     assert.equal((await scene.visitor().get('/login', { headers: { cookie: ticket(4) } })).status, 200)
   })
 
-test('the limit is one for all ways together', async t => {
+test('unknown session tickets share one rate limit across all endpoints', async t => {
   const ways = Object.values(WAYS)
   const env = { ...TRUSTED, RATE_LIMIT_PER_MINUTE: String(ways.length) }
   const scene = await setUp(t, { env })
@@ -58,7 +58,7 @@ test('the limit is one for all ways together', async t => {
   for (const [n, ask] of ways.entries()) assert.equal(await ask(scene, ticket(n)), 429)
 })
 
-test('every 401 says how to sign in, and none makes a browser ask for a password', async t => {
+test('every 401 sends WWW-Authenticate: Cookie, so that no browser prompts for a password', async t => {
   const scene = await setUp(t, { env: TRUSTED })
   const visitor = scene.visitor()
   const answers = [
@@ -78,7 +78,7 @@ test('every 401 says how to sign in, and none makes a browser ask for a password
   }
 })
 
-test('a client with a bearer token is told 401 in JSON, and not the way to a login page', async t => {
+test('a client with a bearer token gets 401 in JSON with WWW-Authenticate: Bearer, not a login page', async t => {
   const scene = await setUp(t, { env: TRUSTED })
   for (const authorization of ['Bearer abc', 'bearer abc', 'BEARER', 'Bearer'])
     for (const accept of ['*/*', 'text/html', '']) {
@@ -105,7 +105,7 @@ test('a client with a bearer token is told 401 in JSON, and not the way to a log
   assert.equal((await user.get('/api', { headers: { authorization: 'Bearer abc' } })).status, 200)
 })
 
-test('scripts are given JSON where people are given a page', async t => {
+test('errors are returned as JSON to scripts and as a page to browsers', async t => {
   const scene = await setUp(t, { env: { RATE_LIMIT_PER_MINUTE: '3' }, config: { rules: RULES } })
   const user = await scene.user()
   const foreign = { origin: 'http://evil.example' }
@@ -145,14 +145,14 @@ test('scripts are given JSON where people are given a page', async t => {
   }
 })
 
-test('questions of strangers to forward-auth fill no log', async t => {
+test('50 untrusted forward-auth requests are logged only 10 times', async t => {
   const scene = await setUp(t)
   for (let n = 0; n < 50; n++)
     assert.equal((await scene.visitor().get('/_menshen/forward', { headers: { 'x-forwarded-uri': '/' } })).status, 400)
   assert.equal(scene.lines.filter(({ event }) => event === 'check_refused').length, 10)
 })
 
-test('another account is led to the page that was refused, and never off our origin', async t => {
+test('after switching accounts, the user returns to the refused page, and never to another origin', async t => {
   const scene = await setUp(t, { config: { rules: RULES } })
   const user = await scene.user()
   const page = await user.get('/internal/a?b=1&c=2', { headers: PAGE })
@@ -176,7 +176,7 @@ test('another account is led to the page that was refused, and never off our ori
   assert.deepEqual((await user.post('/logout', { return: '/internal' }, foreign)).setCookies, [])
 })
 
-test('a button of our own pages leads to the login page when the session has ended meanwhile', async t => {
+test('after the session has ended, a button on our own pages leads to the login page', async t => {
   const scene = await setUp(t)
   const own = { origin: scene.baseUrl, 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'navigate' }
   for (const path of ['/_menshen/sign-out-everywhere', '/_menshen/console/end']) {
@@ -198,7 +198,7 @@ test('a button of our own pages leads to the login page when the session has end
   }
 })
 
-test('only users are told that they are signed in when the application is away', async t => {
+test('while the application is unreachable, the 502 page says “您已登录” to users but not to visitors', async t => {
   const env = { UPSTREAM: `http://127.0.0.1:${await freePort()}` }
   const scene = await setUp(t, { env, config: { rules: [{ path: '/open', public: true }] } })
   const user = await scene.user()
@@ -212,7 +212,7 @@ test('only users are told that they are signed in when the application is away',
   )
 })
 
-test('the page of a refusal says who you are, and leads to another account', async t => {
+test('the 403 page shows the user and the role, and has a button to sign in with another account', async t => {
   const scene = await setUp(t, { config: { rules: RULES }, env: TRUSTED })
   const user = await scene.user('zhangsan', { nickname: '<b>张三</b>' })
   for (const page of [

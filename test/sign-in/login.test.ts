@@ -38,7 +38,7 @@ test('GET /login shows a Chinese page with the unified identity sign-in button',
   assert.deepEqual(page.setCookies, [], 'a visitor who only looks gets no cookie')
 })
 
-test('the page runs nothing inline, and its policy forbids it', async t => {
+test('the login page has no inline scripts or styles, and its Content-Security-Policy forbids them', async t => {
   const { client } = await setUp(t, { application: false })
   const page = await client.get('/login?error=token_error')
   const policy = String(page.headers['content-security-policy'])
@@ -59,14 +59,14 @@ test('the page runs nothing inline, and its policy forbids it', async t => {
   }
 })
 
-test('browsers are told to come back by https only where BASE_URL is https', async t => {
+test('Strict-Transport-Security is sent only if BASE_URL is https', async t => {
   const plain = await setUp(t, { application: false })
   assert.equal((await plain.client.get('/login')).headers['strict-transport-security'], undefined)
   const secure = await setUp(t, { env: { BASE_URL: 'https://app.example.com' }, application: false })
   assert.equal((await secure.client.get('/login')).headers['strict-transport-security'], 'max-age=31536000')
 })
 
-test('HSTS_MAX_AGE sets for how long, 0 sends nothing, and loopback is never kept to https', async t => {
+test('HSTS_MAX_AGE sets the max-age of Strict-Transport-Security, and 0 or a loopback host omits the header', async t => {
   const BASE_URL = 'https://app.example.com'
   const shown = async (env: Record<string, string>, own?: string) => {
     const scene = await setUp(t, {
@@ -86,7 +86,7 @@ test('HSTS_MAX_AGE sets for how long, 0 sends nothing, and loopback is never kep
     assert.deepEqual(await shown({ BASE_URL: loopback }), [undefined, undefined], loopback)
 })
 
-test('a page with a form lets the browser name its own origin when it sends the form', async t => {
+test('pages with a form have a Referrer-Policy that lets the browser send its origin with the form', async t => {
   // With no-referrer a browser sends `Origin: null`, and on plain http beyond this machine nothing else tells us that the
   // form is ours: nobody could sign in without scripts, or sign out at all.
   const { client, provider } = await setUp(t, { application: false })
@@ -102,7 +102,7 @@ test('a page with a form lets the browser name its own origin when it sends the 
   }
 })
 
-test('the button leads to the authorization endpoint with the four fixed parameters', async t => {
+test('the sign-in button leads to the authorization endpoint with the four fixed parameters', async t => {
   const { client, provider, baseUrl } = await setUp(t, { application: false })
   const address = authorizeAddress(await client.get('/login'))
   assert.equal(address.origin + address.pathname, `${provider.url}/oauth/authorize`)
@@ -117,7 +117,7 @@ test('the button leads to the authorization endpoint with the four fixed paramet
   )
 })
 
-test('an AUTH_URL with a path or a slash at its end keeps the paths of specification 2.5', async t => {
+test('the authorization path of specification 2.5 is appended to an AUTH_URL with a path or a trailing slash', async t => {
   for (const tail of ['/', '/idp', '/idp/']) {
     const { client } = await setUp(t, { env: { AUTH_URL: `https://idp.example.com${tail}` }, application: false })
     const { origin, pathname } = authorizeAddress(await client.get('/login'))
@@ -125,7 +125,7 @@ test('an AUTH_URL with a path or a slash at its end keeps the paths of specifica
   }
 })
 
-test('POST /login, without a script, redirects by 303 with exactly the five parameters', async t => {
+test('POST /login without a script redirects with 303 and exactly the five parameters', async t => {
   const { client, provider, baseUrl } = await setUp(t, { application: false })
   const states = new Set<string>()
   for (let n = 0; n < 50; n++) {
@@ -147,7 +147,7 @@ test('POST /login, without a script, redirects by 303 with exactly the five para
   assert.equal(states.size, 50)
 })
 
-test('the whole journey works without a script', async t => {
+test('the whole sign-in works without a script and returns to the requested page', async t => {
   const { client } = await setUp(t, { application: false })
   const toLogin = await client.get('/deep/link?q=%E4%B8%AD&r=1')
   assert.equal(toLogin.headers.location, '/login')
@@ -161,7 +161,7 @@ test('the whole journey works without a script', async t => {
   assert.equal((await client.get('/')).status, 200)
 })
 
-test('POST /login from another site starts nothing', async t => {
+test('POST /login from another site is refused with 403 and starts no attempt', async t => {
   const { client, baseUrl } = await setUp(t, { env: { STATE_CHECK: 'bound' }, application: false })
   const foreign = [
     { 'sec-fetch-site': 'cross-site' },
@@ -184,13 +184,13 @@ test('POST /login from another site starts nothing', async t => {
     assert.equal((await client.post('/login', {}, { headers })).status, 303, JSON.stringify(headers))
 })
 
-test('a body in chunks, without a length, is a body like any other', async t => {
+test('POST /login accepts a chunked body without Content-Length', async t => {
   const { client } = await setUp(t, { application: false })
   const headers = { 'transfer-encoding': 'chunked', 'content-type': 'application/x-www-form-urlencoded' }
   assert.equal((await client.post('/login', 'a=1', { headers })).status, 303)
 })
 
-test('a body beyond 16 KiB is refused, in chunks or not', async t => {
+test('POST /login refuses a body above 16 KiB with 413, and refuses or ignores it if it is chunked', async t => {
   const { client } = await setUp(t, { application: false })
   const body = 'a'.repeat(16 * 1024 + 1)
   assert.equal((await client.post('/login', body)).status, 413)
@@ -198,7 +198,7 @@ test('a body beyond 16 KiB is refused, in chunks or not', async t => {
   assert.ok([303, 413].includes(inChunks.status), `${inChunks.status}: what is not read can be ignored, but not break`)
 })
 
-test('addresses come from the settings, whatever Host and X-Forwarded-* say', async t => {
+test('addresses are built from the settings, never from Host, Forwarded or X-Forwarded-* headers', async t => {
   const { client, baseUrl } = await setUp(t, { application: false })
   const headers = {
     host: 'evil.example',
@@ -218,7 +218,7 @@ test('addresses come from the settings, whatever Host and X-Forwarded-* say', as
   for (const answer of answers) assert.doesNotMatch(JSON.stringify(answer.headers), /evil/)
 })
 
-test('each error code has its own Chinese sentence and a remedy', async t => {
+test('each error code has its own Chinese message and a remedy', async t => {
   const { client } = await setUp(t, { application: false })
   const sentences = new Set<string>()
   for (const code of CODES) {
@@ -234,7 +234,7 @@ test('each error code has its own Chinese sentence and a remedy', async t => {
   assert.equal(sentences.size, CODES.length)
 })
 
-test('an unknown code gets the general sentence, with the code escaped in small print', async t => {
+test('an unknown error code gets the general message, with the escaped code in small print', async t => {
   const { client } = await setUp(t, { application: false })
   const names = ['constructor', '__proto__', 'toString', 'hasOwnProperty', 'valueOf', 'Token_Error', ' token_error']
   const general = alertOf(await client.get('/login?error=something_else'))
@@ -251,7 +251,7 @@ test('an unknown code gets the general sentence, with the code escaped in small 
   assert.match((await client.get('/login?error=%26lt%3B')).text, /&amp;lt;/)
 })
 
-test('at most 40 characters of a code that is not ours are shown, and none that turns the direction of the text', async t => {
+test('an unknown error code is shown with at most 40 characters and without bidi control characters', async t => {
   const { client } = await setUp(t, { application: false })
   const lure = `${'a'.repeat(38)} 1-call-0800-000-000-now`
   const [, , print = ''] = alertOf(await client.get(`/login?error=${encodeURIComponent(lure)}`))
@@ -260,7 +260,7 @@ test('at most 40 characters of a code that is not ours are shown, and none that 
   assert.match(turned.text, /<code>abcd<\/code>/)
 })
 
-test('a very long, empty, repeated or broken error parameter still gives a page', async t => {
+test('the login page tolerates a very long, empty, repeated or malformed error parameter', async t => {
   const { client } = await setUp(t, { application: false })
   const long = await client.get(`/login?error=${'x'.repeat(8000)}`)
   assert.equal(long.status, 200)
@@ -305,7 +305,7 @@ test('the login page names every missing setting, and its button is disabled', a
   }
 })
 
-test('who is already signed in is told so, with a way on', async t => {
+test('the login page shows signed-in users their name and a link to the requested page or the home page', async t => {
   const { client, provider, visitor } = await setUp(t, { application: false })
   await signIn(client, provider, { nickname: '<李四>' })
   const page = await client.get('/login')
@@ -320,7 +320,7 @@ test('who is already signed in is told so, with a way on', async t => {
   assert.match(withReturn.text, /<a class="button" href="\/a\?b=1&amp;c=%222%22">/)
 })
 
-test('the page comes up whatever the ticket looks like', async t => {
+test('with a malformed or unknown session cookie, the login page loads as for a signed-out visitor', async t => {
   const { client } = await setUp(t, { application: false })
   const tickets = [
     '',
@@ -343,7 +343,7 @@ test('the page comes up whatever the ticket looks like', async t => {
   }
 })
 
-test('HEAD /login answers like GET, without the page', async t => {
+test('HEAD /login responds like GET, without the body', async t => {
   const { client } = await setUp(t, { application: false })
   const { status, text, headers } = await client.request({ method: 'HEAD', path: '/login' })
   assert.deepEqual([status, text], [200, ''])

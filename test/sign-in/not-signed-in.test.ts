@@ -8,7 +8,7 @@ import { until } from '../kit/until.ts'
 const NAVIGATION = { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', 'sec-fetch-site': 'same-origin' }
 const HTML = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
 
-test('a form that is sent after the session has ended gets a page that says how to send it again', async t => {
+test('a form submitted without a session gets a 401 page that explains how to submit it again', async t => {
   const { visitor } = await setUp(t)
   for (const headers of [NAVIGATION, { accept: HTML }, { accept: 'text/html, application/json;q=0.5' }]) {
     const answer = await visitor().post('/orders', { item: '1' }, { headers })
@@ -24,7 +24,7 @@ test('a form that is sent after the session has ended gets a page that says how 
   }
 })
 
-test('a script that posts without a session keeps its JSON', async t => {
+test('a script that posts without a session gets 401 in JSON', async t => {
   const { visitor } = await setUp(t)
   for (const headers of [
     {},
@@ -41,7 +41,7 @@ test('a script that posts without a session keeps its JSON', async t => {
   }
 })
 
-test('a program with Authorization of any scheme gets 401 and never the login page', async t => {
+test('a program that sends an Authorization header of any scheme gets 401, never the login page', async t => {
   const { visitor, user } = await setUp(t)
   for (const authorization of [
     'Basic dTpw',
@@ -60,7 +60,7 @@ test('a program with Authorization of any scheme gets 401 and never the login pa
   assert.equal((await signedIn.get('/', { headers: { authorization: 'Basic dTpw' } })).text, 'hello', 'with a session')
 })
 
-test('a manifest and a service worker that are fetched without cookies get 401 and no redirect', async t => {
+test('a manifest or service worker fetched without cookies gets 401 and no redirect', async t => {
   const { visitor } = await setUp(t)
   for (const destination of ['manifest', 'serviceworker']) {
     const headers = { 'sec-fetch-dest': destination, 'sec-fetch-mode': 'cors', accept: '*/*' }
@@ -69,7 +69,7 @@ test('a manifest and a service worker that are fetched without cookies get 401 a
   }
 })
 
-test('a refused path is logged as it came, escaped and cut, with the user, and counted; scripts get JSON', async t => {
+test('a refused path is logged undecoded and truncated, with the user, and counted in the metrics; scripts get JSON', async t => {
   const { visitor, user, lines, client } = await setUp(t, { env: { METRICS_FROM: '127.0.0.0/8' } })
   const refusals = () => lines.filter(({ event }) => event === 'path_refused').map(({ fields }) => fields)
   const script = await visitor().get('/a/%2e%2e/b?token=secret', { headers: { accept: 'application/json' } })
@@ -96,7 +96,7 @@ test('a refused path is logged as it came, escaped and cut, with the user, and c
   assert.match(metrics, /^menshen_requests_total\{.*outcome="refused".*\} 3$/m)
 })
 
-test('every answer to a sign-out makes the browser forget its cached pages', async t => {
+test('every response to a sign-out clears the browser cache with Clear-Site-Data', async t => {
   const { user, visitor } = await setUp(t)
   const navigation = { headers: { ...NAVIGATION } }
   const answers = [

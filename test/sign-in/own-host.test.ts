@@ -13,7 +13,7 @@ const PAGE = {
 const otherName = ({ url }: Gateway) => ({ host: new URL(url).host.replace('localhost', '127.0.0.1') })
 const DEEP = '/reports/%E4%B8%AD?a=1&b=%2F%2Fevil.example'
 
-test('a browser at another name of this machine is sent to the same page at BASE_URL', async t => {
+test('a browser that uses another loopback host is redirected to the same page at BASE_URL', async t => {
   const scene = await setUp(t)
   const { port } = new URL(scene.url)
   for (const host of [`127.0.0.1:${port}`, `[::1]:${port}`, `127.1.2.3:${port}`, '127.0.0.1'])
@@ -30,7 +30,7 @@ test('a browser at another name of this machine is sent to the same page at BASE
   assert.equal(back.headers.location, DEEP)
 })
 
-test('a request that does not say that it is for a page is answered where it is', async t => {
+test('requests other than page navigations are answered at the loopback host that they use', async t => {
   const scene = await setUp(t)
   const { host } = otherName(scene)
   const dests = ['image', 'iframe', 'script', 'style']
@@ -46,7 +46,7 @@ test('a request that does not say that it is for a page is answered where it is'
   )
 })
 
-test('only names of this machine are such names, on both sides', async t => {
+test('only loopback hosts are redirected, and only if BASE_URL is a loopback address', async t => {
   const scene = await setUp(t)
   for (const host of ['evil.example', '10.0.0.1', 'localhost.evil.example', '127.0.0.1.evil.example', 'x y', '[', '@'])
     assert.equal((await scene.visitor().get('/', { headers: { ...PAGE, host } })).headers.location, '/login', host)
@@ -55,7 +55,7 @@ test('only names of this machine are such names, on both sides', async t => {
   assert.equal((await elsewhere.visitor().get('/', { headers })).headers.location, '/login')
 })
 
-test('a proxy that writes its own Host makes no circle of it', async t => {
+test('a proxy that sets its own Host header causes no redirect loop', async t => {
   const scene = await setUp(t)
   const headers = { ...PAGE, ...otherName(scene) }
   // The browser is at BASE_URL all the time, and keeps what it is given there.

@@ -33,33 +33,33 @@ type Asking = [what: string, isActivity: boolean, ask: (client: Client) => Promi
 const REQUESTS: Asking[] = [
   ['a navigation', true, client => client.get('/', { headers: PAGE })],
   ['a navigation in a frame', true, client => client.get('/', { headers: { 'sec-fetch-mode': 'navigate' } })],
-  ['a POST of a script', true, client => client.post('/', {}, { headers: SCRIPT })],
+  ['a POST from a script', true, client => client.post('/', {}, { headers: SCRIPT })],
   ['a DELETE', true, client => client.request({ method: 'DELETE', path: '/', headers: SCRIPT })],
   ['a program without Sec-Fetch headers', true, client => client.get('/')],
-  ['HEAD of a program', true, client => client.request({ method: 'HEAD', path: '/' })],
-  ['a GET of a script', false, client => client.get('/', { headers: SCRIPT })],
-  ['HEAD of a script', false, client => client.request({ method: 'HEAD', path: '/', headers: SCRIPT })],
+  ['a HEAD from a program', true, client => client.request({ method: 'HEAD', path: '/' })],
+  ['a GET from a script', false, client => client.get('/', { headers: SCRIPT })],
+  ['a HEAD from a script', false, client => client.request({ method: 'HEAD', path: '/', headers: SCRIPT })],
   [
-    'an image',
+    'an image request',
     false,
     client => client.get('/', { headers: { 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' } }),
   ],
   [
-    'a GET with Sec-Fetch-Site alone',
+    'a GET with only Sec-Fetch-Site',
     false,
     client => client.get('/', { headers: { 'sec-fetch-site': 'same-origin' } }),
   ],
-  ['an event stream of a browser', false, client => client.get('/', { headers: { ...SCRIPT, ...STREAM } })],
-  ['an event stream on plain http', false, client => client.get('/', { headers: STREAM })],
+  ['an event stream from a browser', false, client => client.get('/', { headers: { ...SCRIPT, ...STREAM } })],
+  ['an event stream over plain http', false, client => client.get('/', { headers: STREAM })],
   ['/_menshen/me', false, client => client.get('/_menshen/me')],
-  ['/_menshen/me as a page', false, client => client.get('/_menshen/me', { headers: PAGE })],
-  ['our own page', true, client => client.get('/_menshen/account', { headers: PAGE })],
-  ['the button of the warning', true, client => client.post('/_menshen/stay', {}, { headers: SCRIPT })],
-  ['a check of a script', false, client => client.get('/_menshen/check', { headers: SCRIPT })],
+  ['/_menshen/me opened as a page', false, client => client.get('/_menshen/me', { headers: PAGE })],
+  ['one of our own pages', true, client => client.get('/_menshen/account', { headers: PAGE })],
+  ['the button of the idle warning', true, client => client.post('/_menshen/stay', {}, { headers: SCRIPT })],
+  ['a /_menshen/check request from a script', false, client => client.get('/_menshen/check', { headers: SCRIPT })],
 ]
 
 for (const [what, isActivity, ask] of REQUESTS)
-  test(`${what} is ${isActivity ? '' : 'no '}activity`, async t => {
+  test(`${what} is ${isActivity ? '' : 'not '}treated as activity`, async t => {
     const scene = await setUp(t, { env: IDLE, provider: LONG_TOKENS })
     const client = await scene.user()
     scene.passSeconds(1200)
@@ -74,11 +74,11 @@ for (const [path, uri, method] of [
   ['/_menshen/forward', 'x-forwarded-uri', 'x-forwarded-method'],
 ] as const)
   for (const [what, isActivity, headers] of [
-    ['a GET of a script', false, SCRIPT],
-    ['a POST of a script', true, { ...SCRIPT, [method]: 'POST' }],
+    ['a GET from a script', false, SCRIPT],
+    ['a POST from a script', true, { ...SCRIPT, [method]: 'POST' }],
     ['a page', true, PAGE],
   ] as const)
-    test(`${path} about ${what} is ${isActivity ? '' : 'no '}activity`, async t => {
+    test(`${path} for ${what} is ${isActivity ? '' : 'not '}treated as activity`, async t => {
       const scene = await setUp(t, { env: { ...IDLE, TRUSTED_PROXIES: '127.0.0.1' }, provider: LONG_TOKENS })
       const client = await scene.user()
       scene.passSeconds(1200)
@@ -87,7 +87,7 @@ for (const [path, uri, method] of [
       assert.equal((await client.get('/', { headers: SCRIPT })).status, isActivity ? 200 : 401)
     })
 
-test('a page that polls is signed out: one event, the login page says why in both languages, once', async t => {
+test('a page that only polls is signed out with one event, and the login page explains why once', async t => {
   const scene = await setUp(t, { env: IDLE, provider: LONG_TOKENS })
   const client = await scene.user()
   for (let minute = 0; minute < 24; minute++) {
@@ -115,7 +115,7 @@ test('a page that polls is signed out: one event, the login page says why in bot
   assert.doesNotMatch((await login()).text, /长时间没有操作/)
 })
 
-test('the device beyond the limit is told why, in English too, and signs in again as usual', async t => {
+test('a device signed out by SESSIONS_PER_USER sees the reason in English and can sign in again', async t => {
   const scene = await setUp(t, { env: { SESSIONS_PER_USER: '1', PAGE_LANGUAGE: 'en' } })
   const first = await scene.user()
   scene.passSeconds(1)
@@ -133,7 +133,7 @@ test('the device beyond the limit is told why, in English too, and signs in agai
   assert.equal((await first.get('/', { headers: PAGE })).status, 200)
 })
 
-test('a new sign-in in the same browser replaces its own session first', async t => {
+test('a new sign-in in the same browser replaces its own session, not the session of another browser', async t => {
   const scene = await setUp(t, { env: { SESSIONS_PER_USER: '2' } })
   const other = await scene.user()
   const client = await scene.user()
@@ -146,14 +146,14 @@ test('a new sign-in in the same browser replaces its own session first', async t
   assert.deepEqual(ended(scene), [])
 })
 
-test('of twenty browsers that sign in at once as one user, one stays signed in with a limit of one', async t => {
+test('with SESSIONS_PER_USER=1, one of twenty browsers that sign in at once as one user stays signed in', async t => {
   const scene = await setUp(t, { env: { SESSIONS_PER_USER: '1' } })
   const clients = await Promise.all(Array.from({ length: 20 }, () => scene.user()))
   const served = await Promise.all(clients.map(client => client.get('/', { headers: PAGE })))
   assert.equal(served.filter(({ status }) => status === 200).length, 1)
 })
 
-test('an open WebSocket keeps no session alive, and closes with it', async t => {
+test('an open WebSocket does not keep an idle session alive, and closes when the session ends', async t => {
   const scene = await setUpSockets(t, { env: IDLE, provider: LONG_TOKENS })
   const socket = dial(scene, await scene.user())
   await once(socket, 'open')
@@ -169,7 +169,7 @@ test('an open WebSocket keeps no session alive, and closes with it', async t => 
   )
 })
 
-test('/_menshen/me says when the session ends without activity, and brings the words of the warning near the end', async t => {
+test('/_menshen/me returns when the session ends without activity, and the warning text shortly before', async t => {
   const scene = await setUp(t, { env: IDLE, provider: LONG_TOKENS })
   const client = await scene.user()
   const me = async () => (await client.get('/_menshen/me')).json<{ idleEndsAt?: number; idleWarning?: object }>()
@@ -184,7 +184,7 @@ test('/_menshen/me says when the session ends without activity, and brings the w
   assert.equal((await me()).idleWarning, undefined)
 })
 
-test('the dialogs of session.js have the shades of ACCENT_COLOR, for light and dark pages', async t => {
+test('the dialogs of session.js get shades of ACCENT_COLOR for light and dark pages', async t => {
   const scene = await setUp(t, { env: { ...IDLE, ACCENT_COLOR: '#ffd400' }, provider: LONG_TOKENS })
   const client = await scene.user()
   type Said = Record<'idleWarning' | 'ended', { colors?: Record<string, string> } | undefined>
@@ -199,7 +199,7 @@ test('the dialogs of session.js have the shades of ACCENT_COLOR, for light and d
   assert.deepEqual(await colors('ended'), warning)
 })
 
-test('the account page says when the session ends without activity', async t => {
+test('the account page shows when the session ends without activity', async t => {
   const scene = await setUp(t, { env: IDLE, provider: LONG_TOKENS })
   const client = await scene.user()
   const { text } = await client.get('/_menshen/account')
@@ -209,13 +209,13 @@ test('the account page says when the session ends without activity', async t => 
   assert.doesNotMatch((await (await without.user()).get('/_menshen/account')).text, /无操作/)
 })
 
-test('without the setting /_menshen/me says nothing of it', async t => {
+test('without SESSION_IDLE_MINUTES, /_menshen/me has no idle fields', async t => {
   const scene = await setUp(t)
   const { text } = await (await scene.user()).get('/_menshen/me')
   assert.doesNotMatch(text, /idle/)
 })
 
-test('another site cannot press the button of the warning, nor can a visitor', async t => {
+test('another site, a visitor or a GET request cannot extend the session through /_menshen/stay', async t => {
   const scene = await setUp(t, { env: IDLE, provider: LONG_TOKENS })
   const client = await scene.user()
   scene.passSeconds(1200)
@@ -231,7 +231,7 @@ test('another site cannot press the button of the warning, nor can a visitor', a
   assert.equal((await client.get('/', { headers: SCRIPT })).status, 401)
 })
 
-test('an embedding application that only asks who is signed in counts activity by the headers and the method', async t => {
+test('session() of the library detects activity by the headers and the method of the request', async t => {
   const { provider, url } = await setUp(t, { application: false })
   const clock = { now: Date.parse('2026-03-01T08:00:00Z') }
   const { log } = createTestLog()
@@ -253,7 +253,7 @@ test('an embedding application that only asks who is signed in counts activity b
   assert.equal(await session(PAGE), undefined)
 })
 
-test('a reload turns both settings on and off for sessions that exist', async t => {
+test('reloads turn SESSION_IDLE_MINUTES on and off and SESSIONS_PER_USER on for existing sessions', async t => {
   const { provider, url } = await setUp(t, { application: false, provider: LONG_TOKENS })
   const clock = { now: Date.parse('2026-03-01T08:00:00Z') }
   const settingsWith = (more: Record<string, string>) =>
@@ -288,7 +288,7 @@ test('a reload turns both settings on and off for sessions that exist', async t 
   assert.equal(await isAlive(third), false)
 })
 
-test('every way in which a session ends is counted by its reason', async t => {
+test('menshen_sessions_ended_total counts ended sessions by reason', async t => {
   const scene = await setUp(t, {
     env: { ...IDLE, SESSIONS_PER_USER: '2', METRICS_FROM: '127.0.0.1' },
     provider: LONG_TOKENS,
@@ -317,7 +317,7 @@ test('every way in which a session ends is counted by its reason', async t => {
   assert.deepEqual([await count('idle'), await count('other')], [1, 0])
 })
 
-test('the console shows when a session ends without activity, and none that has ended', async t => {
+test('the console shows when a session ends without activity, and does not list it afterwards', async t => {
   const scene = await setUp(t, { env: { ...IDLE, PAGE_LANGUAGE: 'en' }, provider: LONG_TOKENS })
   await scene.user('lisi')
   scene.passSeconds(1200)
@@ -334,7 +334,7 @@ test('the console shows when a session ends without activity, and none that has 
   await until(async () => /no activity/.test(await audit()))
 })
 
-test('the login page says once why a session ended: by a developer, from another device, or by a failed refresh', async t => {
+test('the login page explains once that a developer, another device or a failed refresh ended the session', async t => {
   const scene = await setUp(t, { env: { PAGE_LANGUAGE: 'en' } })
   const reasonShown = async (client: Client) =>
     /An administrator signed you out|from another device|couldn’t be renewed/.exec(

@@ -17,7 +17,7 @@ import { until } from '../kit/until.ts'
 
 const isSignedIn = async (client: Client) => (await client.get('/_menshen/me')).status === 200
 
-test('the page has one button each, the first is the main one, and each leads to its own provider', async t => {
+test('the login page has one button per provider, the first is primary, and each leads to its own provider', async t => {
   const { visitor, staff, partners } = await setUpTwoProviders(t)
   const client = visitor()
   const page = (await client.get('/login')).text
@@ -48,7 +48,7 @@ test('the page has one button each, the first is the main one, and each leads to
     assert.equal((await client.post('/login', { provider })).headers.location, '/login', provider)
 })
 
-test('an answer counts only for the provider that the attempt was started with', async t => {
+test('a callback is accepted only from the provider with which the attempt was started', async t => {
   const stage = await setUpTwoProviders(t)
   const { staff, partners, lines } = stage
   const swapped = async (change: (answer: URL, other: URL) => void): Promise<string> => {
@@ -87,7 +87,7 @@ test('an answer counts only for the provider that the attempt was started with',
   assert.ok(lines.every(line => !JSON.stringify(line).includes('CANARY')))
 })
 
-test('each of several providers has its own redirect address, and the one provider keeps /callback', async t => {
+test('each of several providers has its own redirect URI, and a single provider keeps /callback', async t => {
   const stage = await setUpTwoProviders(t)
   const redirectOf = async (client: Client, provider?: string) => {
     const { headers } = await client.post('/login', provider ? { provider } : {})
@@ -102,7 +102,7 @@ test('each of several providers has its own redirect address, and the one provid
   await single.user()
 })
 
-test('a code of an honest provider without iss is never redeemed at another that the attempt was started with', async t => {
+test('without iss, a code from an honest provider is never redeemed at the malicious provider of the attempt', async t => {
   // RFC 9700, 4.4: the attempt is one of the malicious provider, which led the browser on to the honest one.
   const stage = await setUpTwoProviders(t, { metadata: { authorization_response_iss_parameter_supported: undefined } })
   const { staff, partners } = stage
@@ -126,7 +126,7 @@ test('a code of an honest provider without iss is never redeemed at another that
   assert.equal(await isSignedIn(client), false)
 })
 
-test('with several providers /callback takes no answer, and another path below it belongs to the application', async t => {
+test('with several providers, /callback accepts no response, and unknown paths below it belong to the application', async t => {
   const stage = await setUpTwoProviders(t)
   const client = stage.visitor()
   const answer = await answerOf(client, 'staff')
@@ -148,7 +148,7 @@ test('with several providers /callback takes no answer, and another path below i
   assert.equal((await stage.visitor().get('/callback/__proto__')).headers.location, '/login', 'as any other page')
 })
 
-test('no rule and no application can be where a provider sends the browser back', async () => {
+test('a rule or an upstream at the callback path of a provider is refused', async () => {
   const providers = { staff: { preset: 'oidc' }, 'b-2': { preset: 'oidc' } }
   for (const config of [
     { rules: [{ path: '/callback/staff', public: true as const }] },
@@ -159,7 +159,7 @@ test('no rule and no application can be where a provider sends the browser back'
   refuseTakenPaths({}, { rules: [{ path: '/callback/staff', public: true }] })
 })
 
-test('a provider that has no name for itself does not take an answer of another', async t => {
+test('a provider without an issuer rejects a callback with the iss of another provider', async t => {
   const oidc = await startOidcServer(t)
   const plain = await openScriptedProvider(t)
   const { CLIENT_ID, CLIENT_SECRET, AUTH_URL } = plain.settings
@@ -179,7 +179,7 @@ test('a provider that has no name for itself does not take an answer of another'
   assert.ok(!other.cookies.has('menshen_session'))
 })
 
-test('the same sub and name from two providers are two users: sign-out everywhere, console, account, application', async t => {
+test('the same sub and name from two providers are two users to the application, the account page and sign-out everywhere', async t => {
   const stage = await setUpTwoProviders(t)
   const { upstream } = stage
   const [staff, again, partner] = [
@@ -210,7 +210,7 @@ test('the same sub and name from two providers are two users: sign-out everywher
   assert.deepEqual([await isSignedIn(staff), await isSignedIn(again), await isSignedIn(other)], [false, false, true])
 })
 
-test('no one can take a name that belongs to a user of another provider', async t => {
+test('a user cannot take the name or the group of a user of another provider', async t => {
   const stage = await setUpTwoProviders(t, {
     config: { rules: [{ path: '/p', users: ['partners:lisi'], groups: ['partners:cfo'] }] },
   })
@@ -223,7 +223,7 @@ test('no one can take a name that belongs to a user of another provider', async 
   assert.equal((await (await stage.signIn('partners')).get('/p')).status, 200)
 })
 
-test('admin of another provider is not a developer, unless a row says so of that provider', async t => {
+test('the default developer admin and role rows without a provider apply only to the first provider', async t => {
   const usual = await setUpTwoProviders(t)
   for (const provider of [usual.staff, usual.partners])
     provider.user = { sub: 'a', preferred_username: 'admin', groups: ['ops'] }
@@ -243,7 +243,7 @@ test('admin of another provider is not a developer, unless a row says so of that
   assert.equal(await roleOf(await own.signIn('partners')), 'partner')
 })
 
-test('the console shows the provider, and ends all sessions of one person only', async t => {
+test('the console shows the provider, and ends the sessions of a user at one provider only', async t => {
   const stage = await setUpTwoProviders(t)
   const [staff, partner] = [await stage.signIn('staff'), await stage.signIn('partners')]
   stage.staff.user = { sub: 'a', preferred_username: 'admin' }
@@ -260,7 +260,7 @@ test('the console shows the provider, and ends all sessions of one person only',
   assert.deepEqual([await isSignedIn(staff), await isSignedIn(partner)], [true, false])
 })
 
-test('on the account page no one sees or ends the devices and sign-ins of their namesake at another provider', async t => {
+test('the account page neither shows the devices and sign-ins of a namesake at another provider nor ends them', async t => {
   const stage = await setUpTwoProviders(t)
   const [staff, partner] = [await stage.signIn('staff'), await stage.signIn('partners')]
   const pageOf = async (client: Client) => (await client.get('/_menshen/account')).text
@@ -272,7 +272,7 @@ test('on the account page no one sees or ends the devices and sign-ins of their 
   assert.deepEqual([await isSignedIn(staff), await isSignedIn(partner)], [true, true])
 })
 
-test('back-channel logout of one provider ends no one of another', async t => {
+test('back-channel logout from one provider ends no session of another provider', async t => {
   const stage = await setUpTwoProviders(t)
   for (const provider of [stage.staff, stage.partners])
     provider.user = { sub: 'sub-1', preferred_username: 'zhangsan', sid: 'sid-1' }
@@ -293,7 +293,7 @@ test('back-channel logout of one provider ends no one of another', async t => {
   }
 })
 
-test('the callback of a provider is not a page to return to, and none that a switch of the language leads to', async t => {
+test('a language switch on the callback of a provider leads to the home page, not back to the callback', async t => {
   const stage = await setUpTwoProviders(t)
   const client = stage.visitor()
   for (const path of ['/callback/staff?code=x&state=a_idp', '/callback/partners']) {
@@ -307,7 +307,7 @@ test('the callback of a provider is not a page to return to, and none that a swi
   assert.equal(answered.location, '/callback/of-the-application')
 })
 
-test('a jti that one provider has used takes no logout away from another', async t => {
+test('two providers can use the same jti in a logout token, each once', async t => {
   const stage = await setUpTwoProviders(t)
   for (const provider of [stage.staff, stage.partners]) provider.user = { sub: 'sub-1', preferred_username: 'zhangsan' }
   const staff = await stage.signIn('staff')
@@ -323,7 +323,7 @@ test('a jti that one provider has used takes no logout away from another', async
   assert.deepEqual([await logout(stage.staff), await logout(stage.partners)], [400, 400], 'each of them once')
 })
 
-test('back-channel logout by sub finds a user of whom fields.sub makes another, and no one who has that sub here', async t => {
+test('back-channel logout by sub matches the sub of the provider, not the one mapped by fields.sub', async t => {
   const fields = { sub: ['employee_no'] }
   const oidc = await startOidcServer(t)
   const gateway = await openGateway(t, {}, { config: { providers: { mapped: { ...oidc.config, fields } } } })
@@ -352,7 +352,7 @@ test('back-channel logout by sub finds a user of whom fields.sub makes another, 
   assert.equal(await isSignedIn(unknown), false)
 })
 
-test('refresh and sign-out go to the session’s own provider, with its own tokens', async t => {
+test('refresh, sign-out and revocation go only to the session’s own provider', async t => {
   const stage = await setUpTwoProviders(t)
   const partner = await stage.signIn('partners')
   stage.passSeconds(3500)
@@ -371,7 +371,7 @@ test('refresh and sign-out go to the session’s own provider, with its own toke
   )
 })
 
-test('a provider that was taken out of the configuration vouches for no one any more', async t => {
+test('removing a provider from the configuration ends the sessions of its users', async t => {
   const STORE = `sqlite:${tempFolder(t)}/menshen.db`
   const before = await setUpTwoProviders(t, { env: { STORE } })
   const [staff, partner] = [await before.signIn('staff'), await before.signIn('partners')]
@@ -392,7 +392,7 @@ test('a provider that was taken out of the configuration vouches for no one any 
   assert.equal(before.partners.callsTo('/token').length, 1, 'nothing more is sent to it')
 })
 
-test('one provider: the page, the headers and the cookies know nothing of others', async t => {
+test('with a single provider, pages, identity headers and /_menshen/me name no provider', async t => {
   const { upstream, client, user } = await setUpOidc(t)
   const page = (await client.get('/login')).text
   assert.equal(page.match(/<form [^>]*class="sign-in"/g)?.length, 1)
@@ -407,7 +407,7 @@ test('one provider: the page, the headers and the cookies know nothing of others
   assert.doesNotMatch((await admin.get('/_menshen/account')).text, /登录方式/)
 })
 
-test('settings that speak of one provider beside several are refused, each with the place where it belongs', async () => {
+test('settings for a single provider are refused next to providers, and each error names the option to use instead', async () => {
   const config: Config = {
     providers: {
       staff: { preset: 'idaas', vars: { auth_url: 'https://a.example' }, clientId: 'a', clientSecret: 'b' },

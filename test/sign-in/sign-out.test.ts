@@ -31,7 +31,7 @@ const OWN_LINK = { ...NAVIGATION, 'sec-fetch-site': 'same-origin' }
 const isToLogin = ({ status, headers }: Response, expected: number) =>
   assert.deepEqual([status, headers.location], [expected, '/login'])
 
-test('POST /logout ends the session, tells the provider and redirects to /login by 303', async t => {
+test('POST /logout ends the session, notifies the provider and redirects to /login with 303', async t => {
   const { visitor, provider, lives } = await openSignedIn(t)
   const answer = await visitor.post('/logout')
   isToLogin(answer, 303)
@@ -42,14 +42,14 @@ test('POST /logout ends the session, tells the provider and redirects to /login 
   isToLogin(await visitor.get('/'), 302)
 })
 
-test('GET /logout, typed into the address bar, does the same by 302', async t => {
+test('GET /logout typed into the address bar ends the session, notifies the provider and redirects with 302', async t => {
   const { visitor, provider, lives } = await openSignedIn(t)
   isToLogin(await visitor.get('/logout', { headers: TYPED_IN }), 302)
   assert.equal(await lives(), false)
   assert.equal(provider.callsTo('logout').length, 1)
 })
 
-test('on an https address the cleared cookie is Secure and has its prefix', async t => {
+test('over https, the cleared session cookie is Secure and has the __Host- prefix', async t => {
   const { visitor, lives } = await openSignedIn(t, { BASE_URL: 'https://app.example.com' })
   assert.equal(await lives(), true)
   const { setCookies } = await visitor.post('/logout')
@@ -57,7 +57,7 @@ test('on an https address the cleared cookie is Secure and has its prefix', asyn
   assert.equal(await lives(), false)
 })
 
-test('own pages and the user’s own hand sign out at once', async t => {
+test('requests from our own pages or the address bar sign out without confirmation', async t => {
   for (const headers of [TYPED_IN, OWN_LINK]) {
     const { visitor, lives } = await openSignedIn(t)
     isToLogin(await visitor.get('/logout', { headers }), 302)
@@ -90,7 +90,7 @@ function isAsked({ status, text, setCookies }: Response, what: string): void {
   assert.deepEqual(setCookies, [], what)
 }
 
-test('a GET that is not a document navigation of our own asks first, and the session lives', async t => {
+test('GET /logout asks first and keeps the session, unless it is a navigation from our own pages or the address bar', async t => {
   const { visitor, provider, lives, baseUrl } = await openSignedIn(t)
   const destinations = ['image', 'iframe', 'frame', 'empty', 'script', 'style', 'object', 'embed', 'audio', 'nonsense']
   const forced = [
@@ -118,7 +118,7 @@ test('a GET that is not a document navigation of our own asks first, and the ses
   assert.equal(provider.callsTo('logout').length, 0)
 })
 
-test('from another site a page asks first, and the session lives', async t => {
+test('/logout from another site asks for confirmation and keeps the session', async t => {
   const { visitor, provider, lives, baseUrl } = await openSignedIn(t)
   const foreign = [
     { 'sec-fetch-site': 'cross-site' },
@@ -146,7 +146,7 @@ test('from another site a page asks first, and the session lives', async t => {
   isToLogin(await visitor.post('/logout', {}, { headers: { 'sec-fetch-site': 'same-origin' } }), 303)
 })
 
-test('a browser that fetches ahead signs no one out', async t => {
+test('a prefetch of /logout does not sign the user out', async t => {
   const { visitor, lives } = await openSignedIn(t)
   const ahead = [
     { 'sec-purpose': 'prefetch' },
@@ -162,7 +162,7 @@ test('a browser that fetches ahead signs no one out', async t => {
   }
 })
 
-test('the provider is sent the client and the refresh token, and neither the access token nor the secret', async t => {
+test('the sign-out request to the provider has client_id and the refresh token, not the access token or the secret', async t => {
   const { visitor, provider } = await openSignedIn(t)
   await visitor.post('/logout')
   const [call] = provider.callsTo('logout')
@@ -176,7 +176,7 @@ test('the provider is sent the client and the refresh token, and neither the acc
   assert.equal(call.headers.cookie, undefined)
 })
 
-test('after a refresh the provider is sent the new refresh token', async t => {
+test('after a refresh, the sign-out request to the provider has the new refresh token', async t => {
   const { visitor, gateway, provider } = await openSignedIn(t)
   gateway.passSeconds(7000)
   await visitor.get('/')
@@ -185,7 +185,7 @@ test('after a refresh the provider is sent the new refresh token', async t => {
   assert.notEqual(provider.callsTo('logout')[0]?.form.get('refresh_token'), spent)
 })
 
-test('without a refresh token the provider is told all the same', async t => {
+test('without a refresh token, the provider is still notified, with client_id alone', async t => {
   const { gateway, provider } = await openSignedIn(t)
   provider.behaviour.refreshTokens = false
   const visitor = gateway.visitor()
@@ -217,14 +217,14 @@ for (const [fault, given] of Object.entries(FAULTS))
     assert.equal(provider.callsTo('logout').length, 1)
   })
 
-test('a provider that is not there does not prevent the sign-out either', async t => {
+test('a provider that is unreachable does not prevent a sign-out', async t => {
   const { visitor, provider, lives } = await openSignedIn(t)
   await provider.close()
   isToLogin(await visitor.post('/logout'), 303)
   assert.equal(await lives(), false)
 })
 
-test('the session is over before the provider has been told', async t => {
+test('the session has ended before the provider answers the sign-out request', async t => {
   const { visitor, provider, lives } = await openSignedIn(t)
   const release = provider.hold('logout')
   const pending = visitor.post('/logout')
@@ -234,7 +234,7 @@ test('the session is over before the provider has been told', async t => {
   isToLogin(await pending, 303)
 })
 
-test('a browser that goes away during the sign-out is signed out', async t => {
+test('a browser that disconnects during the sign-out is still signed out', async t => {
   const { visitor, provider, lives } = await openSignedIn(t)
   const release = provider.hold('logout')
   const leaving = new AbortController()
@@ -246,7 +246,7 @@ test('a browser that goes away during the sign-out is signed out', async t => {
   assert.equal(await lives(), false)
 })
 
-test('LOGOUT_STYLE=none tells no one', async t => {
+test('with LOGOUT_STYLE=none, a sign-out ends the session without notifying the provider', async t => {
   const { visitor, provider, lives } = await openSignedIn(t, { LOGOUT_STYLE: 'none' })
   isToLogin(await visitor.post('/logout'), 303)
   assert.equal(await lives(), false)
@@ -267,7 +267,7 @@ test('LOGOUT_STYLE=browser sends the browser through the provider and back to /l
   assert.equal(back.headers.location, `${baseUrl}/login`)
 })
 
-test('LOGOUT_URL can be a path with a query, or a whole address', async t => {
+test('LOGOUT_URL can be a path with a query or an absolute URL', async t => {
   const addresses = {
     '/public/sp/slo/app-1?x=1': '/public/sp/slo/app-1',
     'https://sso.example.com/slo?x=1': 'https://sso.example.com/slo',
@@ -280,7 +280,7 @@ test('LOGOUT_URL can be a path with a query, or a whole address', async t => {
   }
 })
 
-test('who is not signed in is sent to /login, and no one is told', async t => {
+test('without a valid session, /logout redirects to /login and does not notify the provider', async t => {
   for (const LOGOUT_STYLE of ['server', 'browser', 'none']) {
     const { gateway, provider } = await openSignedIn(t, { LOGOUT_STYLE })
     for (const cookie of ['', 'menshen_session=x', `menshen_session=${'A'.repeat(43)}`]) {
@@ -292,7 +292,7 @@ test('who is not signed in is sent to /login, and no one is told', async t => {
 })
 
 for (const kind of ['memory', 'sqlite'])
-  test(`signing out several times at once is signing out once (${kind})`, async t => {
+  test(`several sign-outs of one session at once notify the provider once (${kind})`, async t => {
     const STORE = kind === 'memory' ? 'memory:' : `sqlite:${tempFolder(t)}/menshen.db`
     const { visitor, provider, cookie, lives } = await openSignedIn(t, { STORE })
     const headers = { cookie }
@@ -302,7 +302,7 @@ for (const kind of ['memory', 'sqlite'])
     assert.equal(provider.callsTo('logout').length, 1)
   })
 
-test('a sign-out ends this session and no other, and a new sign-in works at once', async t => {
+test('a sign-out ends only its own session, and the user can sign in again right away', async t => {
   const { gateway, visitor, provider, lives } = await openSignedIn(t)
   const phone = gateway.visitor()
   await signIn(phone, provider)
@@ -313,7 +313,7 @@ test('a sign-out ends this session and no other, and a new sign-in works at once
   assert.equal((await visitor.get('/')).status, 200)
 })
 
-test('every sign-out tells the browser to forget the pages that it has kept', async t => {
+test('every sign-out clears the browser cache with Clear-Site-Data', async t => {
   const { gateway, visitor, provider, baseUrl } = await openSignedIn(t)
   const forgets = ({ headers }: Response) => assert.equal(headers['clear-site-data'], '"cache"')
   forgets(await visitor.post('/logout'))
@@ -345,7 +345,7 @@ test('the login page confirms a sign-out, once', async t => {
   assert.match((await visitor.get('/login')).text, /您已在所有设备上退出登录。/)
 })
 
-test('the confirmation is a word of ours: no one can plant another one, or show it to who is signed in', async t => {
+test('the sign-out confirmation ignores unknown cookie values and is not shown to signed-in users', async t => {
   const { gateway, visitor } = await openSignedIn(t)
   for (const value of ['<b>x</b>', '1', 'constructor', '__proto__', 'HERE']) {
     const page = await gateway.visitor().get('/login', { headers: { cookie: `menshen_signed_out=${value}` } })
@@ -356,7 +356,7 @@ test('the confirmation is a word of ours: no one can plant another one, or show 
   assert.doesNotMatch((await visitor.get('/login', { headers: { cookie } })).text, /您已安全退出/)
 })
 
-test('a GET of whoever is not signed in goes on to /login, wherever it came from', async t => {
+test('GET /logout without a session redirects to /login from any site, and a cross-site POST asks for confirmation', async t => {
   const { gateway } = await openSignedIn(t)
   for (const headers of [{}, TYPED_IN, { ...NAVIGATION, 'sec-fetch-site': 'cross-site' }])
     isToLogin(await gateway.visitor().get('/logout', { headers }), 302)

@@ -44,7 +44,7 @@ async function scene(t: TestContext, env: Record<string, string> = {}, options: 
   return { provider, upstream, gateway, seconds, follow, user, page, events }
 }
 
-test('a page whose sign-in is too old leads to the provider with max_age, and back to the page with a new session', async t => {
+test('a page that needs a newer sign-in redirects to the provider with max_age, and back with a new session', async t => {
   const { provider, gateway, seconds, follow, user, page, events } = await scene(t)
   const client = await user()
   assert.equal((await page(client, '/pay/7?x=1')).status, 200)
@@ -71,7 +71,7 @@ test('a page whose sign-in is too old leads to the provider with max_age, and ba
   assert.equal(events('sign_in').length, 1)
 })
 
-test('maxAge has a grace of a few seconds and counts from auth_time, not from our own sign-in', async t => {
+test('maxAge is measured from auth_time, not from our own sign-in, with a grace period of a few seconds', async t => {
   const { gateway, seconds, user, page } = await scene(t)
   const client = await user({ auth_time: seconds() - 200 })
   gateway.passSeconds(104)
@@ -93,7 +93,7 @@ test('acr_values are separated by spaces, and amr alone sends prompt=login', asy
   assert.deepEqual([all.get('acr_values'), all.get('max_age'), all.has('prompt')], ['gold', '60', false])
 })
 
-test('the id_token decides: a user who edits the URL at the provider gets 403 step_up_failed, and no loop', async t => {
+test('the id_token decides: a user who edits the authorization URL gets 403 step_up_failed and no redirect loop', async t => {
   const { gateway, provider, seconds, follow, user, page, events } = await scene(t)
   const client = await user()
   const away = await page(client, '/vault')
@@ -132,7 +132,7 @@ test('the id_token decides: a user who edits the URL at the provider gets 403 st
   assert.equal((await follow(client, await client.post('/login', { return: next }))).status, 200)
 })
 
-test('a provider that ignores max_age and answers with an old auth_time gets the user nowhere', async t => {
+test('if the provider ignores max_age and returns an old auth_time, the user gets 403 and no redirect loop', async t => {
   const { gateway, provider, follow, user, page } = await scene(t)
   const client = await user()
   gateway.passSeconds(1000)
@@ -141,7 +141,7 @@ test('a provider that ignores max_age and answers with an old auth_time gets the
   assert.equal(provider.callsTo('/authorize').length, 2)
 })
 
-test('an id_token without auth_time never meets maxAge, and a step-up fails without renewing any age', async t => {
+test('an id_token without auth_time never satisfies maxAge, and its step-up fails without renewing the sign-in age', async t => {
   const { follow, user, page, events } = await scene(t)
   const client = await user({})
   const away = await page(client, '/pay')
@@ -157,7 +157,7 @@ test('an id_token without auth_time never meets maxAge, and a step-up fails with
   assert.equal(searchParams.get('max_age'), '60')
 })
 
-test('an auth_time in the future, in milliseconds or as a text is unknown', async t => {
+test('an auth_time in the future, in milliseconds or as a string is ignored', async t => {
   const { seconds, user, page } = await scene(t)
   for (const auth_time of [seconds() + 3600, seconds() * 1000, String(seconds())]) {
     const client = await user({ auth_time })
@@ -166,7 +166,7 @@ test('an auth_time in the future, in milliseconds or as a text is unknown', asyn
   }
 })
 
-test('a silent sign-in without auth_time meets maxAge only after a step-up has returned the time', async t => {
+test('a silent sign-in without auth_time satisfies maxAge only after a step-up returns a recent auth_time', async t => {
   const { provider, seconds, follow, user, page } = await scene(t)
   const client = await user({})
   const away = await page(client, '/pay')
@@ -178,14 +178,14 @@ test('a silent sign-in without auth_time meets maxAge only after a step-up has r
   assert.equal((await follow(other, again)).status, 200)
 })
 
-test('amr is met by one of its values, and acr by the one that it is', async t => {
+test('one matching value satisfies amr, and the acr of the session must be one of the listed values', async t => {
   const { seconds, user, page } = await scene(t)
   const client = await user({ auth_time: seconds(), acr: 'platinum', amr: ['pwd', 'hwk'] })
   for (const path of ['/vault', '/keys', '/pay']) assert.equal((await page(client, path)).status, 200, path)
   assert.equal((await page(client, '/all')).status, 302)
 })
 
-test("another account at the provider ends in callback_error, and the user's session is unchanged", async t => {
+test("a step-up with another account ends in callback_error and leaves the user's session unchanged", async t => {
   const { gateway, provider, seconds, user, page, events } = await scene(t)
   const client = await user()
   const before = client.cookies.get('menshen_session')
@@ -202,7 +202,7 @@ test("another account at the provider ends in callback_error, and the user's ses
   assert.match(String(events('sign_in_failed')[0]?.fields.detail), /a different user signed in/)
 })
 
-test('the answer to a step-up signs in no other browser, counts once, and not beside the session of another user', async t => {
+test('a step-up callback works once, only in its own browser, and not after another user has signed in there', async t => {
   const { gateway, provider, seconds, follow, user, page } = await scene(t)
   const client = await user()
   gateway.passSeconds(400)
@@ -231,7 +231,7 @@ test('the answer to a step-up signs in no other browser, counts once, and not be
   assert.equal(client.cookies.get('menshen_session'), lisi)
 })
 
-test('two tabs that sign in again at the same time both end on their pages', async t => {
+test('two tabs that step up at the same time both return to their pages', async t => {
   const { gateway, provider, seconds, follow, user, page, events } = await scene(t)
   const client = await user()
   gateway.passSeconds(400)
@@ -242,7 +242,7 @@ test('two tabs that sign in again at the same time both end on their pages', asy
   assert.equal(events('step_up').length, 2)
 })
 
-test('no one signs in again for a page that they may not see anyway', async t => {
+test('a user without access gets 403 instead of a step-up, and a visitor gets the login page', async t => {
   const { gateway, user, page } = await scene(t)
   const client = await user()
   gateway.passSeconds(400)
@@ -267,7 +267,7 @@ test('a script gets 401 step_up_required with the header of RFC 9470, and the pa
   assert.equal(keys.headers['www-authenticate'], 'Bearer error="insufficient_user_authentication"')
 })
 
-test('a form gets a page whose button signs in again in a new tab, after which the form can be sent', async t => {
+test('a submitted form gets a page whose button signs in again in a new tab, after which it can be resubmitted', async t => {
   const { gateway, provider, upstream, seconds, follow, user, page } = await scene(t)
   const client = await user()
   gateway.passSeconds(400)
@@ -286,7 +286,7 @@ test('a form gets a page whose button signs in again in a new tab, after which t
   assert.equal(upstream.last().method, 'POST')
 })
 
-test('the page of the new tab is for signed-in users, names no strange path, and signs no one in in vain', async t => {
+test('the step-up page requires a session, rejects invalid paths with 400, and answers 403 without access', async t => {
   const { gateway, user, page } = await scene(t)
   const visitor = createClient(gateway.url, gateway.now)
   assert.match(String((await page(visitor, '/_menshen/step-up?path=/pay')).headers.location), /^\/login/)
@@ -303,14 +303,14 @@ test('the page of the new tab is for signed-in users, names no strange path, and
   assert.equal((await page(client, '/_menshen/step-up?path=/admin')).status, 403)
 })
 
-test('a session without auth_time keeps its acr', async t => {
+test('a session without auth_time satisfies acr, but not maxAge', async t => {
   const { user, page } = await scene(t)
   const client = await user({ acr: 'gold' })
   assert.equal((await page(client, '/vault')).status, 200)
   assert.equal((await page(client, '/pay')).status, 302)
 })
 
-test('a refresh of the tokens renews neither the age of the sign-in nor its acr', async t => {
+test('a token refresh renews neither the age of the sign-in nor its acr', async t => {
   const { gateway, provider, seconds, user, page } = await scene(t, { REFRESH_LEAD_SECONDS: '60' })
   const client = await user({ auth_time: seconds(), acr: 'silver' })
   gateway.passSeconds(3570)
@@ -321,7 +321,7 @@ test('a refresh of the tokens renews neither the age of the sign-in nor its acr'
   assert.equal((await page(client, '/vault')).status, 302)
 })
 
-test('forward-auth: check answers 401 with the header of RFC 9470, forward with the redirect to the provider', async t => {
+test('in forward-auth, check answers 401 with the header of RFC 9470, and forward redirects to the provider', async t => {
   const { gateway, provider, user } = await scene(t, { TRUSTED_PROXIES: '127.0.0.1' })
   const client = await user()
   gateway.passSeconds(400)
@@ -334,7 +334,7 @@ test('forward-auth: check answers 401 with the header of RFC 9470, forward with 
   assert.match(forward.setCookies.join(), /menshen_attempt=/)
 })
 
-test('a socket whose sign-in is too old is refused with 401', async t => {
+test('a WebSocket upgrade is refused with 401 if the sign-in is too old', async t => {
   const { gateway, user } = await scene(t)
   const client = await user()
   gateway.passSeconds(400)
@@ -349,7 +349,7 @@ test('a socket whose sign-in is too old is refused with 401', async t => {
   assert.match(String(answer.headers['www-authenticate']), /insufficient_user_authentication/)
 })
 
-test('unmet_authentication_requirements of the provider has its own sentence, and the session stays', async t => {
+test('the provider error unmet_authentication_requirements has its own message, and the session stays valid', async t => {
   const { user, page } = await scene(t, { PAGE_LANGUAGE: 'auto' })
   const client = await user()
   const answer = await client.get('/callback?error=unmet_authentication_requirements&state=x')
@@ -362,7 +362,7 @@ test('unmet_authentication_requirements of the provider has its own sentence, an
   assert.equal((await page(client, '/forms')).status, 200)
 })
 
-test('many step-ups from one address are limited like sign-ins', async t => {
+test('step-ups from one address are rate-limited like sign-ins', async t => {
   const { gateway, user, page } = await scene(t, { RATE_LIMIT_PER_MINUTE: '5' })
   const client = await user()
   gateway.passSeconds(400)
@@ -371,7 +371,7 @@ test('many step-ups from one address are limited like sign-ins', async t => {
   assert.equal(answers.at(-1), 429)
 })
 
-test('a provider without id_tokens: maxAge compares our own sign-in, and signing in again is enough', async t => {
+test('without id_tokens, maxAge is measured from our own sign-in, and signing in again satisfies it', async t => {
   const { user, passSeconds, provider, url } = await setUp(t, {
     config: { rules: [{ path: '/pay', roles: ['*'], maxAge: 300 }] },
   })
@@ -396,7 +396,7 @@ test('a provider without id_tokens: maxAge compares our own sign-in, and signing
   assert.ok(url)
 })
 
-test('a machine is judged by the auth_time and acr of its token, and is told by RFC 9470 what is missing', async t => {
+test('a machine must meet step-up rules with the auth_time and acr of its token, or gets the RFC 9470 challenge', async t => {
   const rules: Rule[] = [
     { path: '/api', roles: ['*'], bearer: true, maxAge: 300, origin: 'own' },
     { path: '/gold', roles: ['*'], bearer: true, acr: ['gold'], networks: ['10.0.0.0/8'] },
@@ -430,7 +430,7 @@ test('a machine is judged by the auth_time and acr of its token, and is told by 
   assert.equal(outside.headers['www-authenticate'], undefined, 'no other token would help')
 })
 
-test('the library gives the same answers: a page is sent to the provider, a script gets 401, and networks need an address', async t => {
+test('the library redirects pages to the provider, answers scripts with 401, and needs an address for networks', async t => {
   const provider = await startOidcServer(t)
   const clock = { now: provider.now() }
   provider.now = () => clock.now

@@ -43,7 +43,7 @@ test('a sign-in that replaces a session revokes the previous tokens, and none of
   assert.equal((await user.get('/_menshen/me')).status, 200)
 })
 
-test('with REVOKE=never nothing is revoked', async t => {
+test('with REVOKE=never, no token is revoked', async t => {
   const { op, gateway } = await open(t, { REVOKE: 'never' })
   const user = await gateway.user()
   await user.get(await answerOf(user))
@@ -51,7 +51,7 @@ test('with REVOKE=never nothing is revoked', async t => {
   assert.deepEqual(revoked(op), [])
 })
 
-test('tokens that are the same for the new session are not revoked', async t => {
+test('tokens that the new session shares with the replaced one are revoked only by its sign-out', async t => {
   const { op, gateway } = await open(t)
   op.tokenFields = { access_token: 'the-same', refresh_token: 'as-before' }
   op.intercept = ({ path }, response) =>
@@ -63,7 +63,7 @@ test('tokens that are the same for the new session are not revoked', async t => 
   assert.deepEqual(revoked(op), ['as-before'], 'by the sign-out alone')
 })
 
-test('tokens of the provider session that the browser’s session depends on are revoked by its sign-out alone', async t => {
+test('with the same provider sid, neither a new nor a failed sign-in revokes tokens; only the sign-out does', async t => {
   const { op, gateway } = await open(t)
   op.idClaims = { sid: 'the-session-at-the-provider' }
   const issued = watchTokens(op)
@@ -88,7 +88,7 @@ const FAILURES: Record<string, (op: OidcServer) => void> = {
   },
 }
 for (const [name, fail] of Object.entries(FAILURES))
-  test(`${name} at a sign-in revokes its tokens`, async t => {
+  test(`a failed sign-in revokes its tokens (${name})`, async t => {
     const { op, gateway } = await open(t, ALWAYS, { provider: { require: { email: ['zhangsan@corp.example'] } } })
     const issued = watchTokens(op)
     fail(op)
@@ -99,7 +99,7 @@ for (const [name, fail] of Object.entries(FAILURES))
     assert.deepEqual(revoked(op), issued)
   })
 
-test('a provider that speaks of another user at a refresh ends the session, and its tokens are revoked', async t => {
+test('a refresh that returns another user ends the session and revokes its tokens', async t => {
   const { op, gateway } = await open(t)
   const issued = watchTokens(op)
   const user = await gateway.user()
@@ -144,7 +144,7 @@ for (const [name, onSignIn] of [
   ['refuses', () => false],
   ['fails', () => Promise.reject(new Error('the application is broken'))],
 ] as const)
-  test(`onSignIn of an application that ${name} revokes the tokens of the sign-in`, async t => {
+  test(`if the onSignIn hook ${name}, the tokens of the sign-in are revoked`, async t => {
     const { op, signIn } = await openEmbedded(t, onSignIn as MenshenOptions['onSignIn'])
     const issued = watchTokens(op)
     assert.match(String((await signIn())?.headers.get('location')), /^\/login\?error=/)

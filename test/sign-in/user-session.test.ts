@@ -60,7 +60,7 @@ suite('the signal of a session', () => {
     assert.equal(kept.aborted, false)
   })
 
-  test('the signal aborts in another process that uses the same store, and with the last token of the session', async t => {
+  test('the signal aborts in another process on the same store, and when the last token of the session expires', async t => {
     const { menshen, open, signIn, clock, provider } = await setUpEmbedded(t, {
       store: `sqlite:${join(tempFolder(t), 'menshen.db')}`,
     })
@@ -87,7 +87,7 @@ suite('the signal of a session', () => {
     await ended
   })
 
-  test('a signal without listeners neither refreshes its session nor keeps it from ending, also if another depends on it', async t => {
+  test('a signal without listeners neither refreshes nor prolongs its session, even if another signal depends on it', async t => {
     const { menshen, signIn, clock, provider } = await setUpEmbedded(t)
     const signal = signalOf(await sessionOf(menshen, await signIn()))
     const dependent = AbortSignal.any([signal])
@@ -101,7 +101,7 @@ suite('the signal of a session', () => {
     assert.equal(provider.callsTo('refresh').length, 0)
   })
 
-  test('a signal that is not read sets no timer, and is not among the fields of the user', async t => {
+  test('a signal that is not read sets no timer, and is not an enumerable field of the user', async t => {
     const setTimer = t.mock.method(globalThis, 'setInterval')
     const { menshen, signIn } = await setUpEmbedded(t)
     const cookie = await signIn()
@@ -155,7 +155,7 @@ suite('the signal of a session', () => {
     await assert.rejects(menshen.updateData(machine, {}), { code: 'no_session' })
   })
 
-  test('close aborts every signal, even one that is read later: nothing is watched from then on', async t => {
+  test('close aborts every signal, including one that is read afterwards', async t => {
     const { menshen, signIn } = await setUpEmbedded(t)
     const cookie = await signIn()
     const [session, unread] = [await sessionOf(menshen, cookie), await sessionOf(menshen, cookie)]
@@ -209,7 +209,7 @@ suite('updateData', () => {
     }
   })
 
-  test('updateData takes what onSignIn may return, up to 16 KB, and changes nothing otherwise', async t => {
+  test('updateData accepts plain JSON objects of up to 16 KB, and rejects anything else without changing the data', async t => {
     const { menshen, signIn } = await setUpEmbedded(t)
     const cookie = await signIn()
     const fits = { text: 'x'.repeat(16 * 1024 - '{"text":""}'.length) }
@@ -231,7 +231,7 @@ suite('updateData', () => {
     assert.deepEqual((await sessionOf(menshen, cookie)).data, fits)
   })
 
-  test('updateData rejects without a session, and does not bring back one that has ended', async t => {
+  test('updateData rejects without a session, and does not revive a session that has ended', async t => {
     const { menshen, signIn } = await setUpEmbedded(t)
     const cookie = await signIn()
     await assert.rejects(menshen.updateData(request(), { a: 1 }), {

@@ -20,7 +20,7 @@ const SOON_MS = 50
 export function conformance(name: string, open: () => Promise<OpenedStore>): void {
   newestConformance(name, open)
   trailConformance(name, open)
-  describe(`${name} keeps the contract of a store:`, () => {
+  describe(`${name} meets the store contract:`, () => {
     let opened: OpenedStore
     let store: Store
     beforeEach(async () => {
@@ -44,7 +44,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       return found
     }
 
-    test('what was created is read with its value, expiry, labels and key', async () => {
+    test('a created entry is read with its key, value, expiry, labels and version', async () => {
       const kept = entry('a', ['user:1', 'session'])
       const version = await store.create('k', kept)
       const found = await stored('k')
@@ -57,7 +57,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       assert.equal(found.version, version)
     })
 
-    test('where an entry can be read without waiting, it is the same one', async t => {
+    test('readSync, if the store has it, returns the same entry as read', async t => {
       if (!store.readSync) return t.skip('it cannot')
       assert.equal(store.readSync('k'), undefined)
       await store.create('k', shortLived('a', ['session']))
@@ -74,7 +74,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       assert.equal(store.readSync('l'), undefined)
     })
 
-    test('an absent key reads as undefined, is not held, not removed, not taken, not replaced', async () => {
+    test('an absent key reads as undefined, is not current, and cannot be removed, taken or replaced', async () => {
       assert.equal(await store.read('none'), undefined)
       assert.equal(await store.readLatest('none'), undefined)
       assert.equal(await store.isCurrent('none', 1), false)
@@ -84,7 +84,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       assert.equal(await store.read('none'), undefined)
     })
 
-    test('creating a key that is taken gives undefined and changes nothing', async () => {
+    test('creating an existing key returns undefined and changes nothing', async () => {
       await store.create('k', entry('first', ['one']))
       const { version } = await stored('k')
       assert.equal(await store.create('k', entry('second', ['two'])), undefined)
@@ -108,7 +108,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       assert.deepEqual(await keysOf(store, 'both'), ['k'])
     })
 
-    test('replacing by an old version gives undefined and changes nothing', async () => {
+    test('replacing an outdated version returns undefined and changes nothing', async () => {
       await store.create('k', entry('1'))
       const { version } = await stored('k')
       await store.replace('k', entry('2'), version)
@@ -117,7 +117,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       assert.deepEqual(await keysOf(store, 'late'), [])
     })
 
-    test('a removed entry is gone, and removing it again is false', async () => {
+    test('a removed entry is gone, and removing it again returns false', async () => {
       await store.create('k', entry('a', ['label']))
       const { version } = await stored('k')
       assert.equal(await store.remove('k'), true)
@@ -127,7 +127,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       assert.equal(await store.remove('k'), false)
     })
 
-    test('a taken entry comes whole and is gone', async () => {
+    test('take returns the complete entry and removes it', async () => {
       const kept = entry('a', ['label'])
       await store.create('k', kept)
       const taken = await store.take('k')
@@ -139,7 +139,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       assert.deepEqual(await keysOf(store, 'label'), [])
     })
 
-    test('a version never comes back, not even when the key is removed and created again', async () => {
+    test('a version is never reused, even if the key is removed and created again', async () => {
       const seen = new Set<number>()
       for (let round = 0; round < 20; round++) {
         await store.create('k', entry('same'))
@@ -156,7 +156,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       ['an empty value', new Uint8Array()],
       ['a value of 1 MiB', new Uint8Array(randomBytes(1024 * 1024))],
     ] as const) {
-      test(`${what} comes back as it was`, async () => {
+      test(`${what} is returned unchanged`, async () => {
         await store.create('k', { ...entry('', ['label']), value })
         const found = await stored('k')
         assert.ok(Buffer.from(value).equals(found.value))
@@ -170,7 +170,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       })
     }
 
-    test('the bytes given and the bytes read belong to the caller', async () => {
+    test('changing the bytes that were given or read does not change the stored entry', async () => {
       const given = entry('safe')
       const creating = store.create('k', given)
       given.value.fill(0)
@@ -183,13 +183,13 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       assert.equal(text(await stored('k')), 'safe')
     })
 
-    test('of 50 parallel creates one wins, and its entry is the one that is read', async () => {
+    test('of 50 parallel creates, one wins, and its entry is the one that is read', async () => {
       const won = await Promise.all(fifty(i => store.create('k', entry(`${i}`))))
       assert.equal(won.filter(Boolean).length, 1)
       assert.equal(text(await stored('k')), `${won.findIndex(Boolean)}`)
     })
 
-    test('of 50 parallel replaces of one version one wins, and its entry is the one that is read', async () => {
+    test('of 50 parallel replaces of one version, one wins, and its entry is the one that is read', async () => {
       await store.create('k', entry('first'))
       const { version } = await stored('k')
       const won = await Promise.all(fifty(i => store.replace('k', entry(`${i}`), version)))
@@ -197,19 +197,19 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       assert.equal(text(await stored('k')), `${won.findIndex(Boolean)}`)
     })
 
-    test('of 50 parallel takes one gets the entry', async () => {
+    test('of 50 parallel takes, one gets the entry', async () => {
       await store.create('k', entry('a'))
       const taken = await Promise.all(fifty(() => store.take('k')))
       assert.equal(taken.filter(Boolean).length, 1)
     })
 
-    test('of 50 parallel removes one is true', async () => {
+    test('of 50 parallel removes, one returns true', async () => {
       await store.create('k', entry('a'))
       const removed = await Promise.all(fifty(() => store.remove('k')))
       assert.equal(removed.filter(Boolean).length, 1)
     })
 
-    test('a remove in the midst of replaces wins, and the entry stays removed', async () => {
+    test('a remove during concurrent replaces wins, and the entry stays removed', async () => {
       await store.create('k', entry('0', ['label']))
       const refresh = async () => {
         for (let found = await store.read('k'); found; found = await store.read('k')) {
@@ -224,7 +224,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       assert.deepEqual(await keysOf(store, 'label'), [])
     })
 
-    test('pages follow the order of the keys, and the last one has no next', async () => {
+    test('pages are ordered by key, and the last one has no next', async () => {
       const keys = await createTen()
       const pages = (limit: number) => pagesOf(store, { label: 'all', limit })
       assert.deepEqual(await pages(4), [keys.slice(0, 4), keys.slice(4, 8), keys.slice(8)])
@@ -232,7 +232,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       assert.deepEqual(await pages(100), [keys])
     })
 
-    test('pages have only the entries with their label', async () => {
+    test('pages have only the entries with the requested label', async () => {
       const keys = await createTen()
       await store.create('session:without', entry('a'))
       const odd = keys.filter((_, i) => i % 2 === 1)
@@ -242,14 +242,14 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       assert.deepEqual(await pagesOf(store, { label: 'od', limit: 100 }), [[]])
     })
 
-    test('a label can be of any length and any characters', async () => {
+    test('a label can have any length and any characters', async () => {
       const labels = ['', '用户:张三', 'with space\0and null', 'x'.repeat(10_000)]
       await store.create('k', entry('a', labels))
       for (const label of labels) assert.deepEqual(await keysOf(store, label), ['k'])
       assert.deepEqual((await stored('k')).labels, labels)
     })
 
-    test('paging goes on where it was when entries are removed in between', async () => {
+    test('paging continues from the same position if entries are removed in between', async () => {
       const keys = await createTen()
       const query = { label: 'all', limit: 4 }
       const first = await store.list(query)
@@ -261,7 +261,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       assert.deepEqual(keysIn(second), rest)
     })
 
-    test('a page can begin behind any text, also one that is too long for a key', async () => {
+    test('a page can start after any text, even one that is too long for a key', async () => {
       await createTen()
       for (const [after, rest] of Object.entries({ a: 10, 'session:8': 1, ['x'.repeat(5000)]: 0, 门: 0 }))
         assert.equal((await store.list({ label: 'all', after, limit: 10 })).entries.length, rest)
@@ -272,7 +272,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       assert.deepEqual((await store.list({ label: 'label', limit: 1 })).entries, [await stored('k')])
     })
 
-    test('an expired entry is absent to every verb', async () => {
+    test('an expired entry cannot be read, listed, replaced, taken or removed', async () => {
       await store.create('k', shortLived('a', ['label']))
       await store.create('stays', entry('b', ['label']))
       const { version } = await stored('k')
@@ -286,7 +286,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       assert.equal(await store.remove('k'), false)
     })
 
-    test('an entry that is created expired is absent', async () => {
+    test('an entry created with an expiry in the past is absent', async () => {
       await store.create('k', { ...entry('a', ['label']), expiresAt: opened.now() - 1 })
       assert.equal(await store.read('k'), undefined)
       assert.deepEqual(await keysOf(store, 'label'), [])
@@ -305,7 +305,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       assert.deepEqual(await keysOf(store, 'since'), ['k'])
     })
 
-    test('a replacement lives as long as it says, not as long as what it replaced', async () => {
+    test('a replacement expires at its own time, not at that of the replaced entry', async () => {
       await store.create('longer', shortLived('a', ['label']))
       await store.create('shorter', entry('a', ['label']))
       await store.replace('longer', entry('b', ['label']), (await stored('longer')).version)
@@ -314,7 +314,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       assert.deepEqual(await keysOf(store, 'label'), ['longer'])
     })
 
-    test('a store that can serve is ready', () => store.ready())
+    test('ready resolves on a working store', () => store.ready())
 
     async function createTen(): Promise<string[]> {
       const keys = Array.from({ length: 10 }, (_, i) => `session:${i}`)

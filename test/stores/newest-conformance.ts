@@ -9,7 +9,7 @@ import type { OpenedStore } from './conformance.ts'
 const SOON_MS = 50
 
 export function newestConformance(name: string, open: () => Promise<OpenedStore>): void {
-  describe(`${name} knows the newest:`, () => {
+  describe(`${name} lists its newest entries:`, () => {
     let opened: OpenedStore
     let store: Store
     beforeEach(async () => {
@@ -29,7 +29,7 @@ export function newestConformance(name: string, open: () => Promise<OpenedStore>
       return found !== undefined && store.replace(key, next, found.version)
     }
 
-    test('entries with since come newest first, those of one time too, and others not at all', async () => {
+    test('entries with since are listed newest first, ties in reverse key order, and other entries are left out', async () => {
       const times = { a: 5, b: 10_000, c: 1_700_000_000_000, d: 5, e: 0 }
       await Promise.all(Object.entries(times).map(([key, since]) => store.create(key, entry(since))))
       await store.create('without', entry())
@@ -39,7 +39,7 @@ export function newestConformance(name: string, open: () => Promise<OpenedStore>
       assert.equal(await store.count(), 5)
     })
 
-    test('one is as complete there as when it is read', async () => {
+    test('an entry listed by newest is as complete as one that was read', async () => {
       await store.create('k', entry(7))
       const found = await store.read('k')
       assert.equal(found?.since, 7)
@@ -50,7 +50,7 @@ export function newestConformance(name: string, open: () => Promise<OpenedStore>
       assert.ok(!Object.hasOwn((await store.read('without')) ?? { since: 0 }, 'since'))
     })
 
-    test('a replacement is where it says that it is', async () => {
+    test('a replacement is listed by its own since, and not at all without one', async () => {
       for (const [key, since] of Object.entries({ a: 1, b: 2, c: 3 })) await store.create(key, entry(since))
       await store.create('d', entry())
       assert.ok(await replace('a', entry(4)))
@@ -61,7 +61,7 @@ export function newestConformance(name: string, open: () => Promise<OpenedStore>
       assert.equal(await store.count(), 3)
     })
 
-    test('what is removed, taken or has expired is neither listed nor, in a moment, counted', async () => {
+    test('removed, taken and expired entries are not listed, and soon no longer counted', async () => {
       for (const key of 'abcd') await store.create(key, entry(key.charCodeAt(0)))
       await store.create('e', entry(200, SOON_MS))
       assert.equal(await store.count(), 5)
@@ -78,7 +78,7 @@ export function newestConformance(name: string, open: () => Promise<OpenedStore>
       assert.equal(await store.count(), 2)
     })
 
-    test('one that was not created is not there, and one whose replacement was refused is where it was', async () => {
+    test('a refused create adds no entry, and a refused replacement leaves the entry in its position', async () => {
       await store.create('a', entry(1))
       assert.equal(await store.create('a', entry(2)), undefined)
       assert.equal(await store.replace('a', entry(3), 1), undefined)
@@ -87,7 +87,7 @@ export function newestConformance(name: string, open: () => Promise<OpenedStore>
       while ((await store.count()) > 1) await pause(10)
     })
 
-    test('paging goes on where it was when entries come and go in between', async () => {
+    test('paging continues from the same position if entries are added or removed in between', async () => {
       for (const [n, key] of [...'abcdef'].entries()) await store.create(key, entry(n))
       const { next } = await store.newest({ limit: 2 })
       assert.ok(next)
@@ -98,7 +98,7 @@ export function newestConformance(name: string, open: () => Promise<OpenedStore>
       assert.equal(entries.map(({ key }) => key).join(''), 'cba')
     })
 
-    test('a text that is not a `next` is treated as none', async () => {
+    test('a `before` that is not a `next` is ignored', async () => {
       await store.create('a', entry(1))
       for (const before of ['', 'a', ':', '1:', ':a', '-1:a', '1e5:a', '9'.repeat(5000), `1:${'a'.repeat(5000)}`])
         assert.equal((await store.newest({ before, limit: 10 })).entries.length, 1, before)

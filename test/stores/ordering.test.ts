@@ -14,7 +14,7 @@ function* numbers(count: number, below: number): Generator<number> {
   }
 }
 
-test('whatever comes and goes, it has the same items in the same order as a sorted array', () => {
+test('after many adds and removes, SortedList has the same items in the same order as a sorted array', () => {
   const list = new SortedList(byValue)
   const items = new Set<number>()
   let step = 0

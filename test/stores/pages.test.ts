@@ -7,7 +7,7 @@ import type { ListQuery, StoredEntry } from '../../src/stores/store.ts'
 
 const entry = (key: string): StoredEntry => ({ key, value: new Uint8Array(), expiresAt: 1, labels: ['l'], version: 1 })
 
-test('all entries with a label are found, also those behind an empty page', async () => {
+test('allEntries finds all entries with a label, even those after an empty page', async () => {
   const asked: ListQuery[] = []
   const pages = [
     { entries: [entry('a'), entry('b')], next: 'b' },
@@ -34,7 +34,7 @@ test('all entries with a label are found, also those behind an empty page', asyn
   )
 })
 
-test('a page is not read before it is wanted', async () => {
+test('allPages reads a page only when the caller asks for it', async () => {
   let read = 0
   for await (const page of allPages(async () => ({ next: String(++read) }))) if (page.next === '3') break
   assert.equal(read, 3)

@@ -9,7 +9,7 @@ const KEEP = 1000
 const ALL = { limit: 100, scan: 100 }
 
 export function trailConformance(name: string, open: () => Promise<OpenedStore>): void {
-  describe(`${name} keeps the contract of a trail:`, () => {
+  describe(`${name} meets the trail contract:`, () => {
     let opened: OpenedStore
     let trail: Trail
     beforeEach(async () => {
@@ -20,12 +20,12 @@ export function trailConformance(name: string, open: () => Promise<OpenedStore>)
 
     const append = (...events: TrailEvent[]) => trail.append(events, KEEP)
 
-    test('an empty one gives an empty page, from either end', async () => {
+    test('an empty trail returns an empty page from either end', async () => {
       for (const query of [{}, { before: '' }, { after: '' }])
         assert.deepEqual(await trail.read({ ...ALL, ...query }), { events: [] })
     })
 
-    test('events come back whole, the newest first', async () => {
+    test('events are returned complete, newest first', async () => {
       const value = new Uint8Array(1000).map((_, n) => n)
       await append(event('a', 'x', '', '标签 "with" space\0'), { value, tags: [] })
       await append(event(''))
@@ -36,7 +36,7 @@ export function trailConformance(name: string, open: () => Promise<OpenedStore>)
       )
     })
 
-    test('positions are in the order of the events, all different, and safe in an address', async () => {
+    test('positions are unique, sort in the order of the events and are safe in a URL', async () => {
       await Promise.all(['a', 'b', 'c', 'd'].map(text => append(event(text), event(text))))
       const positions = (await trail.read({ ...ALL, after: '' })).events.map(({ position }) => position)
       assert.equal(new Set(positions).size, 8)
@@ -44,7 +44,7 @@ export function trailConformance(name: string, open: () => Promise<OpenedStore>)
       for (const position of positions) assert.match(position, /^[\w-]+$/)
     })
 
-    test('the events of one call stay together and in order, also when many append at once', async () => {
+    test('the events of one append stay together and in order, even with concurrent appends', async () => {
       await Promise.all(Array.from({ length: 20 }, (_, n) => append(event(`${n}a`), event(`${n}b`))))
       const texts = textsIn(await trail.read({ ...ALL, after: '' }))
       assert.equal(texts.length, 40)
@@ -59,7 +59,7 @@ export function trailConformance(name: string, open: () => Promise<OpenedStore>)
       assert.deepEqual(await pages(100), ['9876543210'])
     })
 
-    test('with after they go forward, and what is added meanwhile is at the end', async () => {
+    test('with `after`, pages go forward in time, and events added in between are at the end', async () => {
       await append(...'01234'.split('').map(text => event(text)))
       const first = await trail.read({ after: '', limit: 3, scan: 100 })
       assert.deepEqual(textsIn(first), ['0', '1', '2'])
@@ -72,7 +72,7 @@ export function trailConformance(name: string, open: () => Promise<OpenedStore>)
       assert.deepEqual(textsIn(await trail.read({ ...ALL, after: last })), ['6'])
     })
 
-    test('with a tag only events that have it are given', async () => {
+    test('with a tag, only events with that tag are returned', async () => {
       await append(event('0', 'even'), event('1', 'odd', 'one'), event('2', 'even'), event('3', 'odd'), event('4'))
       assert.deepEqual(textsIn(await trail.read({ ...ALL, tag: 'odd' })), ['3', '1'])
       assert.deepEqual(textsIn(await trail.read({ ...ALL, tag: 'odd', after: '' })), ['1', '3'])
@@ -81,13 +81,13 @@ export function trailConformance(name: string, open: () => Promise<OpenedStore>)
         assert.deepEqual(await trail.read({ ...ALL, tag }), { events: [] })
     })
 
-    test('no more events are looked at than `scan` says, and the next page goes on there', async () => {
+    test('a page examines at most `scan` events, and the next page continues there', async () => {
       await append(...'0123456789'.split('').map(text => event(text, text === '1' ? 'rare' : 'usual')))
       assert.deepEqual(await pagesOf(trail, { tag: 'rare', limit: 5, scan: 4 }), ['', '', '1'])
       assert.deepEqual(await pagesOf(trail, { limit: 5, scan: 4 }), ['9876', '5432', '10'])
     })
 
-    test('the oldest beyond `keep` are let go of, also when it becomes smaller', async () => {
+    test('the oldest events beyond `keep` are dropped, also when `keep` becomes smaller', async () => {
       const kept = async () => textsIn(await trail.read({ ...ALL, after: '' })).join('')
       for (const text of '01234') await trail.append([event(text)], 3)
       assert.equal(await kept(), '234')
@@ -99,7 +99,7 @@ export function trailConformance(name: string, open: () => Promise<OpenedStore>)
       assert.equal(await kept(), '9')
     })
 
-    test('a `keep` that became much smaller is reached step by step, and nothing newer is lost', async () => {
+    test('after `keep` becomes much smaller, old events are dropped step by step and no newer event is lost', async () => {
       await trail.append(
         Array.from({ length: 5000 }, (_, n) => event(`${n}`)),
         10_000,
@@ -114,7 +114,7 @@ export function trailConformance(name: string, open: () => Promise<OpenedStore>)
       assert.deepEqual(counts, [4000, 3000, 2000, 1000, 10, 10])
     })
 
-    test('a flood of one kind lets go of its own oldest, and events of other kinds stay where they were', async () => {
+    test('a flood of one kind drops its own oldest events, and events of other kinds keep their positions', async () => {
       const kept = async (query: Partial<TrailQuery> = {}) => textsIn(await trail.read({ ...ALL, ...query })).join('')
       const refused = (text: string) => ({ ...event(text), kind: 'refused' })
       await trail.append([{ ...event('S'), kind: 'sign_in' }, refused('0')], 5)
@@ -130,7 +130,7 @@ export function trailConformance(name: string, open: () => Promise<OpenedStore>)
       assert.deepEqual(await pagesOf(trail, { limit: 5, scan: 2 }), ['Th', 'gn', 'S'])
     })
 
-    test('of kinds with as many events each, what is oldest goes first', async () => {
+    test('among kinds with equally many events, the oldest event is dropped first', async () => {
       for (const text of 'abcd') await trail.append([{ ...event(text), kind: text }], 3)
       assert.deepEqual(textsIn(await trail.read({ ...ALL, after: '' })), ['b', 'c', 'd'])
       await trail.append([{ ...event('e'), kind: 'b' }], 1)
@@ -139,7 +139,7 @@ export function trailConformance(name: string, open: () => Promise<OpenedStore>)
       assert.deepEqual(textsIn(await trail.read(ALL)), ['f', 'e'])
     })
 
-    test('10,000 refusals leave every sign-in where it was', async () => {
+    test('10,000 refusals do not displace any sign-in', async () => {
       const signIns = Array.from({ length: 50 }, (_, n) => ({ ...event(`in${n}`), kind: 'sign_in' }))
       await trail.append(signIns, KEEP)
       const refusals = Array.from({ length: 250 }, (_, n) => ({ ...event(`no${n}`), kind: 'refused' }))
@@ -155,7 +155,7 @@ export function trailConformance(name: string, open: () => Promise<OpenedStore>)
       assert.deepEqual(positions.toSorted(), positions)
     })
 
-    test('paging goes on where it was when events are added and let go of in between', async () => {
+    test('paging continues from the same position if events are added and dropped in between', async () => {
       await append(...'01234567'.split('').map(text => event(text)))
       const { next } = await trail.read({ limit: 2, scan: 100 })
       await trail.append([event('8'), event('9')], 7)
@@ -167,7 +167,7 @@ export function trailConformance(name: string, open: () => Promise<OpenedStore>)
       assert.deepEqual(await trail.read({ ...ALL, before: gone }), { events: [] })
     })
 
-    test('a text that is not a position is treated as none', async () => {
+    test('a `before` or `after` that is not a position is ignored', async () => {
       await append(event('a'), event('b'))
       for (const odd of ['', '-', '+', '(1', '$', '1', '0-0', '-1', '1e3', 'NaN', '9'.repeat(5000), '\0', '中']) {
         assert.deepEqual(textsIn(await trail.read({ ...ALL, before: odd })), ['b', 'a'], odd)
@@ -175,7 +175,7 @@ export function trailConformance(name: string, open: () => Promise<OpenedStore>)
       }
     })
 
-    test('the bytes given and the bytes read belong to the caller', async () => {
+    test('changing the bytes that were given or read does not change the stored event', async () => {
       const given = event('safe')
       const appending = append(given)
       given.value.fill(0)
@@ -188,7 +188,7 @@ export function trailConformance(name: string, open: () => Promise<OpenedStore>)
       assert.equal(textsIn(await trail.read(ALL))[1], 'safe')
     })
 
-    test('the trail and the entries know nothing of each other', async () => {
+    test('events of the trail are neither counted nor listed as entries', async () => {
       await append(event('a', 'label'))
       assert.equal(await opened.store.count(), 0)
       assert.deepEqual(await opened.store.list({ label: 'label', limit: 10 }), { entries: [] })

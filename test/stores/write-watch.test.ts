@@ -44,7 +44,7 @@ function watchStoreOnFullDisk(t: TestContext) {
 
 const entry = () => ({ value: new Uint8Array(8), expiresAt: Date.now() + 60_000, labels: [] })
 
-test('a store whose last write failed is not ready, says so once, and is ready after a write that succeeds', async t => {
+test('after a failed write, a store is not ready and reports it once; after a successful write, it is ready', async t => {
   const { disk, store, events } = watchStoreOnFullDisk(t)
   await store.create('a', entry())
   disk.error = FULL
@@ -62,7 +62,7 @@ test('a store whose last write failed is not ready, says so once, and is ready a
   )
 })
 
-test('a store that no one writes is tried when it is asked whether it is ready', async t => {
+test('ready tries a write on a store without other writes, and leaves no entry behind', async t => {
   const { disk, memory, store } = watchStoreOnFullDisk(t)
   disk.error = FULL
   await assert.rejects(store.ready(), FULL)
@@ -76,14 +76,14 @@ test('a store that no one writes is tried when it is asked whether it is ready',
   assert.equal(await memory.count(), 0, 'what was written for it is gone')
 })
 
-test('however often it is asked, one write is tried at a time', async t => {
+test('100 calls of ready at once try only one write', async t => {
   const { disk, store } = watchStoreOnFullDisk(t)
   disk.error = FULL
   await Promise.allSettled(Array.from({ length: 100 }, () => store.ready()))
   assert.equal(disk.writes, 1)
 })
 
-test('a change that finds nothing to change is not a write that succeeded', async t => {
+test('a remove that finds no entry is not treated as a successful write', async t => {
   const { disk, store } = watchStoreOnFullDisk(t)
   disk.error = FULL
   await assert.rejects(store.create('a', entry()), FULL)
@@ -97,7 +97,7 @@ test('a change that finds nothing to change is not a write that succeeded', asyn
   await assert.rejects(unwritten.ready(), FULL)
 })
 
-test('the code of a failure is that of the system, of SQLite or of Redis, and never other text', () => {
+test('the code of a store failure comes from the system, SQLite or Redis, and is never other text', () => {
   const wrapped = (cause: unknown) => new MenshenError('store_unavailable', 'x', cause)
   const sqlite = Object.assign(new Error('full'), { code: 'ERR_SQLITE_ERROR', errcode: 13 })
   const cases: [unknown, string | undefined, string][] = [

@@ -34,8 +34,8 @@ const { en, 'zh-CN': zhCN } = TABLES
 const rows = Object.keys(zhCN).filter(key => /^(phrase|advice)\./.test(key)) as (keyof typeof zhCN)[]
 const formsOf = (row: Sentence) => (typeof row === 'string' ? [row] : Object.values(row))
 
-suite('what operators read', () => {
-  test('what operators read has both languages for every sentence, with the same values', () => {
+suite('texts for operators', () => {
+  test('every text for operators is in both languages, with the same values', () => {
     for (const key of rows) {
       const [english, zh] = [formsOf(en[key]), zhCN[key]]
       assert.deepEqual(placeholdersIn(zh), placeholdersIn(english.join()), key)
@@ -51,14 +51,14 @@ suite('what operators read', () => {
     }
   })
 
-  test('what operators read does not compile with a value left out', () => {
+  test('a text for operators does not compile without its values', () => {
     // @ts-expect-error: it needs the number of milliseconds
     assert.ok(phrase('no_answer_within'))
     // @ts-expect-error: there is no such sentence
     assert.ok(phrase('no_answer_wihtin'))
   })
 
-  test('what operators read has the plural form of its number, by the rules of the language', () => {
+  test('a text with a number has the plural form of the number in its language', () => {
     const warnings = (count: number) => phrase('warnings_count', { count })
     assert.deepEqual(
       [0, 1, 2].map(count => phraseIn('en', warnings(count))),
@@ -76,7 +76,7 @@ suite('what operators read', () => {
     )
   })
 
-  test('what operators read has both languages for every setting', () => {
+  test('every setting is described in both languages, with the same values', () => {
     for (const [name, { description: sentence, descriptionZh: sentenceZh }] of Object.entries<Row<unknown>>(SETTINGS)) {
       assert.doesNotMatch(sentence.replaceAll(/`[^`]*`/g, ''), HAN, name)
       assert.match(sentenceZh ?? '', /\p{Script=Han}.*。$/u, `${name} is not described in Chinese`)
@@ -85,7 +85,7 @@ suite('what operators read', () => {
     }
   })
 
-  test('what operators read puts a phrase into another, and leaves what others said as it is', () => {
+  test('a phrase can contain another phrase, and quoted text stays as it is', () => {
     const reason = phrase('connection_broke', { code: 'ECONNRESET' })
     const said = phrase('sign_in_page_unseen', { reason })
     assert.equal(phraseIn('en', said), 'the sign-in page could not be loaded: the connection broke (ECONNRESET)')
@@ -93,7 +93,7 @@ suite('what operators read', () => {
     assert.equal(phraseIn('zh-CN', quoted('{ms} $&')), '{ms} $&')
   })
 
-  test('what operators read names every check in words, and keeps what only its operator knows', () => {
+  test('the label of a check is translated, except for names that the operator chose', () => {
     const inChinese = (name: string) => checkLabel(name, { lang: 'zh-CN', messages: zhCN })
     const inEnglish = (name: string) => checkLabel(name, { lang: 'en', messages: en })
     assert.equal(inChinese('provider'), '身份认证平台')
@@ -108,7 +108,7 @@ suite('what operators read', () => {
   })
 })
 
-suite('the command answers in the language', () => {
+suite('the language of the command', () => {
   const run = (environment: Environment) => ({ environment, now: Date.now, paint: createPaint(false) })
   const alone = { BASE_URL: 'http://localhost:9', STORE: 'memory:' }
 
@@ -123,7 +123,7 @@ suite('the command answers in the language', () => {
     return JSON.parse(text).checks
   }
 
-  test('the command answers in the language that --language names, else that of the locale', async () => {
+  test('the command answers in the language of --language, or else of the locale', async () => {
     const isChinese = async (environment: Environment, ...args: string[]) =>
       HAN.test((await runDoctorCommand(args, run({ ...alone, ...environment }))).text)
     assert.equal(await isChinese({}), false)
@@ -142,7 +142,7 @@ suite('the command answers in the language', () => {
     assert.match(await check(), /^✔ All settings are valid\.\n/)
   })
 
-  test('the command answers in the language with names that are the same in both, and no English sentence in the Chinese', async t => {
+  test('the doctor names its checks the same in both languages and has no English sentence in the Chinese', async t => {
     const provider = await openScriptedProvider(t)
     provider.answer('token', { kind: 'bytes', body: '<html>' })
     provider.answer('authorize', { kind: 'hang' })

@@ -28,33 +28,36 @@ const WRONG: Readonly<Record<string, () => unknown>> = {
   'device-bound sessions on http': () => settings({ DEVICE_BOUND_SESSIONS: 'on', BASE_URL: 'http://127.0.0.1:3000' }),
   'nested paths': () => settings({ LOGIN_PATH: '/in', CALLBACK_PATH: '/in/back' }),
   'plain http in production': () => settings({ NODE_ENV: 'production', BASE_URL: 'http://app.example.com' }),
-  'a path of Menshen in a rule': () => refuseTakenPaths(settings(), { rules: [{ path: '/login', public: true }] }, 'f'),
+  'a rule for a path of Menshen': () =>
+    refuseTakenPaths(settings(), { rules: [{ path: '/login', public: true }] }, 'f'),
   'a sign-in path below an upstream': () =>
     refuseTakenPaths(settings({ LOGIN_PATH: '/wiki/in' }), { upstreams: { '/wiki': 'http://127.0.0.1:1' } }),
-  'a header that has the user': () =>
+  'an upstream header with the name of the user header': () =>
     refuseTakenHeaders(settings({ IDENTITY_USER: 'x-user' }), {
       upstreams: { '/': { url: 'http://127.0.0.1:1', headers: { 'X-User': 'a' } } },
     }),
   'a certificate that cannot be used': () =>
     assertCertificate({ ...settings(), TLS_CERT_FILE: '/nonexistent', TLS_KEY_FILE: '/nonexistent' }),
-  'an authority without a certificate': () =>
+  'an upstream authority file that is missing': () =>
     assertUpstreamAuthority({ ...settings(), UPSTREAM_CA_FILE: '/nonexistent' }),
-  'no client key': () => readClientKey('garbage'),
+  'a file that is not a client key': () => readClientKey('garbage'),
   'a broken client key': () => readClientKey('-----BEGIN PRIVATE KEY-----\nAA=='),
   'an encrypted client key': () => readClientKey('-----BEGIN ENCRYPTED PRIVATE KEY-----\nAA=='),
   'a preset that does not exist': () => plans({}, { PROVIDER: 'keycloack' }),
-  'a parameter of the sign-in': () => plans({ provider: { authorizationParams: { state: 'x' } } }),
-  'another response mode': () => plans({ provider: { authorizationParams: { response_mode: 'form_post' } } }),
+  'a reserved parameter of the authorization request': () =>
+    plans({ provider: { authorizationParams: { state: 'x' } } }),
+  'an unsupported response mode': () => plans({ provider: { authorizationParams: { response_mode: 'form_post' } } }),
   'a secret file that is missing': () =>
     plans({ providers: { a: { preset: 'github', clientId: 'a', clientSecretFile: '/nonexistent' } } }),
   'a public client without PKCE': () => plans({ provider: { clientAuth: 'none', pkce: false } }),
   'mutual TLS without a certificate': () => plans({ provider: { clientAuth: 'tls_client_auth' } }),
-  'a setting of one provider beside several': () => plans({ providers: { a: { preset: 'github', ...client } } }),
+  'settings of a single provider beside several providers': () =>
+    plans({ providers: { a: { preset: 'github', ...client } } }),
   'a secret in a variable that is not set': () =>
     refuseIf(readSecrets({ provider: { clientSecret: { env: 'ABSENT' } } }, {}).problems),
-  'a Redis address': () => parseRedisAddress('redis://127.0.0.1:99999'),
-  'a Redis parameter': () => parseRedisAddress('redis://127.0.0.1?prefx=a'),
-  'a language of the pages': () => refuseIf(checkPageLanguage('klingon', ['zh-CN', 'en'])),
+  'an invalid Redis address': () => parseRedisAddress('redis://127.0.0.1:99999'),
+  'an unknown Redis parameter': () => parseRedisAddress('redis://127.0.0.1?prefx=a'),
+  'an unknown page language': () => refuseIf(checkPageLanguage('klingon', ['zh-CN', 'en'])),
 }
 
 /** Three lowercase words in a row, outside quotes, names and paths. */
@@ -74,10 +77,10 @@ function assertInBoth(wrong: () => unknown): void {
   })
 }
 
-suite('what is wrong is said in Chinese and in English', () => {
+suite('a configuration problem is reported in Chinese and in English', () => {
   for (const [name, wrong] of Object.entries(WRONG)) test(name, () => assertInBoth(wrong))
 
-  test('a field of the FILE of menshen rules test', t => {
+  test('an invalid field in the FILE of menshen rules test', t => {
     const folder = mkdtempSync(join(tmpdir(), 'menshen-problems-'))
     t.after(() => rmSync(folder, { recursive: true, force: true }))
     const file = join(folder, 'table.json')
@@ -88,7 +91,7 @@ suite('what is wrong is said in Chinese and in English', () => {
   })
 })
 
-test('no problem of the configuration or of a provider has its sentence typed into code', () => {
+test('no problem of the configuration, a provider or Redis has its message written in code', () => {
   const files = globSync(['src/config/*.ts', 'src/provider/*.ts', 'src/stores/redis/*.ts'], { cwd: ROOT })
   /** For programs: `checkSettings` takes settings that code has made. */
   const others = ['src/config/read.ts', 'src/config/load.ts', 'src/config/file.ts']

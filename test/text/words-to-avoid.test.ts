@@ -50,7 +50,7 @@ const TEXTS = Object.entries({
   exitCodes: EXIT_CODES,
 }).flatMap(([name, rows]) => textsIn(rows, name))
 
-test('what people read in English has no word that the style avoids', () => {
+test('English texts for users and operators have no word that the style guide avoids', () => {
   assert.ok(TEXTS.length > 1000, `only ${TEXTS.length} texts were read`)
   const found = TEXTS.flatMap(([path, text]) =>
     AVOID.filter(([word]) => word.test(text)).map(([, instead]) => `${path}: "${text}"; write: ${instead}`),
@@ -63,7 +63,7 @@ function proseIn(page: string): string {
   return page.replaceAll(/^```[\s\S]*?^```/gm, '').replaceAll(/`[^`\n]*`|\bcount,/g, '_')
 }
 
-test('the documentation in English has no word that the style avoids', () => {
+test('the English documentation has no word that the style guide avoids', () => {
   const pages = globSync(['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'docs/*.md', 'examples/*/README.md'], {
     cwd: ROOT,
   })
@@ -78,7 +78,7 @@ test('the documentation in English has no word that the style avoids', () => {
   assert.deepEqual(found, [])
 })
 
-test('every word to avoid is found in a sentence that has it, and the noun "counts" is not', () => {
+test('every word to avoid is found in a sentence, and the noun "counts" and other allowed words are not', () => {
   const finds = (text: string) => AVOID.some(([word]) => word.test(text))
   for (const text of [
     'it counts',

@@ -66,7 +66,7 @@ suite('Chinese sentences', () => {
   const sentences = [...table, ...settings]
   const everything = [...sentences, ...pages, ...developmentProvider]
 
-  test('Chinese sentences use one word for one thing, and address users as 您', () => {
+  test('Chinese sentences use one term for one thing and address users as 您', () => {
     for (const [wrong, right] of Object.entries(TERMS))
       refuse(everything, new RegExp(wrong, 'i'), `the term is ${right}`)
   })
@@ -89,7 +89,7 @@ suite('Chinese sentences', () => {
     refuse(withoutChineseCode, code, 'no space between Chinese and code')
   })
 
-  test('Chinese sentences name a value between two spaces, and a Chinese one between none', () => {
+  test('Chinese sentences have spaces around a Latin value and none around a Chinese one', () => {
     const button = (name: string) => fill(TABLES['zh-CN']['login.button'], 'zh-CN', { name }).join('')
     assert.equal(button('GitHub'), '使用 GitHub 登录')
     assert.equal(button('飞书'), '使用飞书登录')

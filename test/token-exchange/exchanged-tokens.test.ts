@@ -42,7 +42,7 @@ function sessionOf(ticket: string, accessToken: string, signedInAt: number): Loa
   return { key: recordKey(ticket), version: 1, signedInAt, session } as unknown as LoadedSession
 }
 
-test('two instances with one store make one call for a session and a target', async t => {
+test('three instances with one store make one call for a session and a target', async t => {
   const { clock, calls, called, open } = await setUpInstances(t)
   const ticket = newTicket()
   const load = () => sessionOf(ticket, 'at-1', clock.now)
@@ -55,7 +55,7 @@ test('two instances with one store make one call for a session and a target', as
   await Promise.all(instances.map(tokens => tokens.settle()))
 })
 
-test('the failure of the instance that asks counts for those that wait', async t => {
+test('a call that fails also fails for the instances that wait for it', async t => {
   const { clock, calls, called, open } = await setUpInstances(t)
   const ticket = newTicket()
   const asked = [open(), open()].map(tokens => tokens.get(ticket, sessionOf(ticket, 'at-1', clock.now), ONE))
@@ -69,7 +69,7 @@ test('the failure of the instance that asks counts for those that wait', async t
   assert.equal(calls.length, 1)
 })
 
-test('after a refresh, and for another ticket, target or user, the token in the store is not used', async t => {
+test('the token in the store is not used after a refresh, nor for another ticket, target or scope', async t => {
   const { clock, calls, open } = await setUpInstances(t)
   const [ticket, other] = [newTicket(), newTicket()]
   const ask = async (loaded: LoadedSession, by: string, target = ONE) => {
@@ -89,7 +89,7 @@ test('after a refresh, and for another ticket, target or user, the token in the 
   await ask(sessionOf(ticket, 'at-1', clock.now), other)
 })
 
-test('the tokens of a session are removed with it, and those of others stay', async t => {
+test('ending a session revokes and removes its exchanged tokens, and those of other sessions stay', async t => {
   const { clock, calls, revoked, store, open } = await setUpInstances(t)
   const tokens = open()
   const tickets = [newTicket(), newTicket()]
@@ -109,7 +109,7 @@ test('the tokens of a session are removed with it, and those of others stay', as
   assert.deepEqual([await count(first), await count(second)], [0, 1])
 })
 
-test('a session with more tokens than a page of the store has loses all of them', async t => {
+test('ending a session removes all its exchanged tokens, even if they exceed a page of the store', async t => {
   const { clock, store, open } = await setUpInstances(t)
   const ticket = newTicket()
   const label = `exchanged.${recordKey(ticket)}`
@@ -119,7 +119,7 @@ test('a session with more tokens than a page of the store has loses all of them'
   assert.deepEqual((await store.list({ label, limit: 10 })).entries, [])
 })
 
-test('a session without an access token, or with one that is bound to a key, has nothing to exchange', async t => {
+test('an exchange without an access token, or with one that is bound to a key, is rejected without a call', async t => {
   const { clock, calls, open } = await setUpInstances(t)
   const ticket = newTicket()
   const bound = sessionOf(ticket, 'at-1', clock.now)

@@ -52,7 +52,7 @@ async function tokenAt(client: Client, app: Upstream, path: string): Promise<str
 }
 
 suite('the token of an upstream', () => {
-  test('each application gets a token of its own in exchange for the access token of the user', async t => {
+  test('each application gets its own token in exchange for the access token of the user, and it is cached', async t => {
     const { provider, app, user } = await setUpExchange(t)
     const client = await user()
     const own = await tokenAt(client, app, '/own')
@@ -78,7 +78,7 @@ suite('the token of an upstream', () => {
     assert.equal(exchangesOf(provider).length, 2, 'the token is cached with the session')
   })
 
-  test('a token is used until 30 s before its end, and one without a known end for half a minute', async t => {
+  test('an exchanged token is used until 30 s before it expires, or for 30 s if its expiry is unknown', async t => {
     const { provider, app, user, passSeconds } = await setUpExchange(t)
     const client = await user()
     const first = await tokenAt(client, app, '/one')
@@ -124,7 +124,7 @@ suite('the token of an upstream', () => {
   })
 
   for (const path of ['/logout', '/_menshen/sign-out-everywhere'])
-    test(`${path} revokes the exchanged tokens of its session, also those of before a refresh, and no others`, async t => {
+    test(`${path} revokes the exchanged tokens of its session, including those from before a refresh, and no others`, async t => {
       const { provider, app, user, url, passSeconds } = await setUpExchange(t, {}, { REVOKE: 'always' })
       provider.expiresIn = 400
       provider.exchanged = { expires_in: 3600 }
@@ -155,7 +155,7 @@ suite('the token of an upstream', () => {
     assert.deepEqual(provider.callsTo('/revoke'), [])
   })
 
-  test('a sign-out does not wait for the revocation of exchanged tokens, and a shutdown does', async t => {
+  test('a sign-out does not wait for the revocation of exchanged tokens, but a shutdown does', async t => {
     const { provider, app, user, lines, close } = await setUpExchange(t, {}, { REVOKE: 'always' })
     const client = await user()
     await tokenAt(client, app, '/one')
@@ -178,7 +178,7 @@ suite('the token of an upstream', () => {
     assert.doesNotMatch(JSON.stringify(told), /xt-CANARY-/)
   })
 
-  test('parallel requests of a session make one call', async t => {
+  test('parallel requests of a session cause one exchange', async t => {
     const { provider, app, user } = await setUpExchange(t)
     const client = await user()
     await Promise.all([1, 2, 3, 4, 5].map(() => client.get('/one')))
@@ -186,7 +186,7 @@ suite('the token of an upstream', () => {
     assert.equal(new Set(app.received.map(({ headers }) => headers.authorization)).size, 1)
   })
 
-  test('a visitor of a public page has no token, and one that the client made up is removed', async t => {
+  test('on a public page a made-up token is removed, and only a signed-in user has an exchanged token', async t => {
     const { provider, app, client, user } = await setUpExchange(t)
     const headers = { authorization: 'Bearer made-up' }
     assert.equal((await client.get('/one/public', { headers })).status, 200)
@@ -197,7 +197,7 @@ suite('the token of an upstream', () => {
     assert.match(String(app.last().headers.authorization), /^Bearer xt-CANARY-sub-1-one-/)
   })
 
-  test('the token of a machine is exchanged, too, and never forwarded', async t => {
+  test('the token of a machine is exchanged and never forwarded', async t => {
     const { provider, app, url } = await setUpExchange(t)
     const sign = (jti: string) =>
       provider.sign({ sub: 'robot', client_id: 'robot', scope: 'read', jti }, { typ: 'at+jwt' })
@@ -239,7 +239,7 @@ suite('the token of an upstream', () => {
     assert.equal(second?.form.get('scope'), 'api://two/.default')
   })
 
-  test('a WebSocket gets the token at its handshake, or 502', async t => {
+  test('a WebSocket handshake carries the exchanged token, or gets 502 if the exchange fails', async t => {
     const scene = await setUpExchange(t)
     const { provider, app, user } = scene
     const sockets = new WebSocketServer({ server: app.server })
@@ -256,7 +256,7 @@ suite('the token of an upstream', () => {
   })
 })
 
-suite('an exchange that fails', () => {
+suite('a failed token exchange', () => {
   const json = (body: object) => (response: ServerResponse) =>
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body))
   const usual = { access_token: `xt-${CANARY}`, issued_token_type: ACCESS_TOKEN, token_type: 'Bearer', expires_in: 60 }
@@ -280,7 +280,7 @@ suite('an exchange that fails', () => {
     'that breaks off': response => response.destroy(),
   }
 
-  test('gets 502 with its event, and the application is not called', async t => {
+  test('gets 502 and logs token_exchange_failed without a token, and the application is not called', async t => {
     const { provider, app, user, lines, passSeconds } = await setUpExchange(t)
     const client = await user()
     for (const [name, answer] of Object.entries(answers)) {
@@ -305,7 +305,7 @@ suite('an exchange that fails', () => {
     assert.match(String(await tokenAt(client, app, '/one')), /^Bearer xt-/)
   })
 
-  test('is not repeated for every request, and other applications and users go on', async t => {
+  test('is not repeated for every request, and another user at another application gets a token', async t => {
     const { provider, app, user, lines, passSeconds } = await setUpExchange(t)
     const client = await user()
     const other = await user('sub-2')
@@ -322,7 +322,7 @@ suite('an exchange that fails', () => {
     assert.equal(exchangesOf(provider).filter(({ form }) => form.get('audience') === 'one').length, 2)
   })
 
-  test('with a provider that hangs, ends after PROVIDER_TIMEOUT_MS, and later requests do not wait', async t => {
+  test('ends after PROVIDER_TIMEOUT_MS with a provider that hangs, and later requests do not wait', async t => {
     const { provider, app, user } = await setUpExchange(t, {}, { PROVIDER_TIMEOUT_MS: '300' })
     const client = await user()
     const other = await user('sub-2')
@@ -335,7 +335,7 @@ suite('an exchange that fails', () => {
   })
 })
 
-test('neither the log nor the store shows a token, and after a restart the stored one is used', async t => {
+test('neither the log nor the store contains an exchanged token in plain text, and a restart uses the stored one', async t => {
   const folder = tempFolder(t)
   const provider = await startOidcServer(t)
   const app = await startUpstream(t)
@@ -362,7 +362,7 @@ test('neither the log nor the store shows a token, and after a restart the store
   assert.ok(!JSON.stringify([first.lines, second.lines]).includes('xt-CANARY'))
 })
 
-test('two instances with one store make one call between them', async t => {
+test('two instances with one store exchange a token once', async t => {
   const provider = await startOidcServer(t)
   const app = await startUpstream(t)
   const config: Config = { upstreams: { '/': { url: app.url, accessToken: { audience: 'one' } } } }
@@ -389,7 +389,7 @@ test('two instances with one store make one call between them', async t => {
   assert.equal(new Set(app.received.map(({ headers }) => headers.authorization)).size, 1)
 })
 
-test('an application at a host of its own gets its token there', async t => {
+test('an application at its own host gets its exchanged token there, until the sign-out', async t => {
   const app = await startUpstream(t)
   const upstream = { url: app.url, accessToken: { audience: 'wiki' } }
   const config = { hosts: { 'wiki.test': { upstream } } }
@@ -407,7 +407,7 @@ test('an application at a host of its own gets its token there', async t => {
   assert.equal(app.received.length, before)
 })
 
-test('a provider that gives no access token of the user is refused beside an exchange', () => {
+test('token exchange is refused if no provider issues an access token for the user', () => {
   const upstream = { url: 'http://127.0.0.1:9', accessToken: { audience: 'one' } }
   const wecom = { preset: 'wecom', clientId: 'ww0123', clientSecret: 'b', vars: { agent: '1' } }
   const oidc = { preset: 'oidc', clientId: 'a', clientSecret: 'b', vars: { auth_url: 'https://a.example' } }
@@ -420,7 +420,7 @@ test('a provider that gives no access token of the user is refused beside an exc
 })
 
 suite('the library', () => {
-  test('accessToken with a target is a token for that application, and rejects if there is none', async t => {
+  test('accessToken with a target resolves with a token for that application, and rejects if the exchange fails', async t => {
     const { provider, user, menshen, lines } = await setUpOidc(t, { application: false })
     const client = await user()
     const request = { headers: { cookie: cookieOf(client) } }

@@ -21,7 +21,7 @@ function createHeldCache(options: Partial<CachedValueOptions<string>> = {}) {
   return { clock, loads, cache }
 }
 
-test('all callers that ask during a load get its result, and until it expires nothing is loaded', async () => {
+test('all callers during a load get its result, and nothing is loaded again until it expires', async () => {
   const { clock, loads, cache } = createHeldCache()
   const asked = [cache.get(), cache.get(), cache.get()]
   loads[0]?.resolve('first')
@@ -36,7 +36,7 @@ test('all callers that ask during a load get its result, and until it expires no
   assert.equal(cache.latest(), 'second')
 })
 
-test('a value may say how long it is fresh', async () => {
+test('the time for which a value is fresh can depend on the value', async () => {
   const { clock, loads, cache } = createHeldCache({ freshMs: value => Number(value) })
   const asked = cache.get()
   loads[0]?.resolve('50')
@@ -56,7 +56,7 @@ test('a value from the future is not fresh: the clock may have been set back', a
   assert.ok(!cache.isFresh())
 })
 
-test('a failure is passed on to all who wait, and the next caller loads again', async () => {
+test('a failure is passed on to all waiting callers, and the next caller loads again', async () => {
   const { loads, cache } = createHeldCache()
   const asked = [cache.get(), cache.get()]
   loads[0]?.reject(new Error('away'))
@@ -67,7 +67,7 @@ test('a failure is passed on to all who wait, and the next caller loads again', 
   assert.equal(await next, 'back')
 })
 
-test('with a pause between tries, callers within it get the same failure', async () => {
+test('with a pause between attempts, callers within the pause get the same failure', async () => {
   const { clock, loads, cache } = createHeldCache({ retryMs: 100 })
   const asked = cache.get()
   loads[0]?.reject(new Error('away'))
@@ -82,7 +82,7 @@ test('with a pause between tries, callers within it get the same failure', async
   assert.equal(cache.recentFailure(), undefined)
 })
 
-test('an expired value can be used while the next one is loaded, and after that has failed', async () => {
+test('an expired value can be used while the next one loads, and after that load has failed', async () => {
   const { clock, loads, cache } = createHeldCache({ staleWhileReloading: true, retryMs: 100 })
   const asked = cache.get()
   loads[0]?.resolve('old')
@@ -103,7 +103,7 @@ test('an expired value can be used while the next one is loaded, and after that 
   assert.equal(loads.length, 3)
 })
 
-test('a load that was forgotten does not become the value', async () => {
+test('the result of a load that was forgotten is not kept', async () => {
   const { loads, cache } = createHeldCache()
   const early = cache.get()
   cache.forget()

@@ -11,7 +11,7 @@ test('work that is done in time gives its result or its error', async () => {
   await assert.rejects(withDeadline(Promise.reject(new Error('broken')), 1000), /broken/)
 })
 
-test('work that takes too long is rejected, or replaced by what the caller gives', async () => {
+test('work that takes too long is rejected, or replaced by the result of a function of the caller', async () => {
   await assert.rejects(withDeadline(never(), 5), /No answer within 5 ms\./)
   assert.equal(await withDeadline(never(), 5, () => 'instead'), 'instead')
   const refuse = () => {

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { readJson } from '../../src/provider/fetch.ts'
 import { getPath, namesFrom, notAccepted, notAmong, shapeOf, textFrom } from '../../src/util/json-path.ts'
 
-test('a place leads through names, lists, and names that have dots of their own', () => {
+test('a path leads through names, lists, and names that contain dots', () => {
   const answer = {
     dept: { id: 7, name: '财务部' },
     'https://example.com/roles': ['a'],
@@ -31,12 +31,12 @@ test('a place leads through names, lists, and names that have dots of their own'
     assert.deepEqual(getPath(answer, place), found, place)
 })
 
-test('only is the element of a list that has no other', () => {
+test('the name "only" leads to the element of a list that has exactly one', () => {
   assert.equal(getPath({ list: ['a'] }, 'list.only'), 'a')
   for (const list of [[], ['a', 'b'], 'a', null, { length: 1 }]) assert.equal(getPath({ list }, 'list.only'), undefined)
 })
 
-test('what an object inherits is nowhere', () => {
+test('a path does not lead to inherited properties', () => {
   for (const place of ['__proto__', 'constructor', 'toString', '__proto__.toString', 'constructor.name', 'length'])
     assert.equal(getPath({}, place), undefined, place)
   const poisoned = readJson('{"__proto__":{"username":"admin"},"a":{"constructor":{"name":"evil"}}}')
@@ -45,7 +45,7 @@ test('what an object inherits is nowhere', () => {
   assert.equal(({} as { username?: string }).username, undefined)
 })
 
-test('lists in lists lead nowhere, however deep', () => {
+test('a path does not lead through lists in lists, however deep', () => {
   let deep: unknown = { sub: 's' }
   for (let n = 0; n < 100_000; n++) deep = [deep]
   assert.equal(getPath(deep, 'sub'), undefined)
@@ -62,7 +62,7 @@ test('a number becomes text without losing a digit', () => {
   for (const nothing of ['null', 'true', '{}', '[]', '""', '1e400']) assert.equal(text(nothing), '', nothing)
 })
 
-test('the first place that any answer has gives the text; the parts of a pair are of one answer', () => {
+test('the text comes from the first path that any response has, and the parts of a pair from one response', () => {
   const userinfo = { sub: 's', email: '', tid: 't' }
   const idToken = { sub: 's', preferred_username: 'lisi', email: 'l@e.cn', tid: 't', oid: 'o' }
   assert.equal(textFrom([userinfo, idToken], ['preferred_username', 'email', 'sub']), 'lisi')
@@ -71,7 +71,7 @@ test('the first place that any answer has gives the text; the parts of a pair ar
   assert.equal(textFrom([{ tid: 't' }, { oid: 'o' }], [['tid', 'oid']]), '')
 })
 
-test('groups are a list, keys, or one name; for each place the first answer that has it', () => {
+test('groups are a list, keys, or one name, for each path from the first response that has it', () => {
   const answers = [
     { groups: ['a', 'b', 'a'], role: 'r' },
     { groups: ['revoked'], roles: { x: {}, y: {} } },
@@ -80,7 +80,7 @@ test('groups are a list, keys, or one name; for each place the first answer that
   assert.deepEqual(namesFrom([{ groups: [1, null, { a: 1 }, '', 'z'] }], ['groups']), ['1', 'z'])
 })
 
-test('a success is one of the accepted values itself; of what a user has, one is enough', () => {
+test('a success field must equal an accepted value exactly, and one matching value of a list field is enough', () => {
   assert.equal(notAccepted({ success: true }, { success: [true] }), undefined)
   for (const success of ['true', 1, [true], null, {}, undefined])
     assert.equal(notAccepted({ success }, { success: [true] }), 'success')
@@ -91,7 +91,7 @@ test('a success is one of the accepted values itself; of what a user has, one is
   assert.equal(notAmong({ groups: [] }, { groups: ['b'] }), 'groups')
 })
 
-test('a shape has names and types, no values, and nothing that a terminal obeys', () => {
+test('a shape has names and types, but no values and no control characters', () => {
   const secret = 'lisi'
   const shape = shapeOf({
     a: secret,

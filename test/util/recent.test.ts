@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { createRecent, memoize } from '../../src/util/recent.ts'
 
-test('what was used lately is found, what is asked for stays, and the rest goes', () => {
+test('recently used entries are found, and the cache never keeps more than its limit', () => {
   const cache = createRecent<number>(10)
   for (let n = 0; n < 1000; n++) {
     cache.set(`key ${n}`, n)
@@ -15,7 +15,7 @@ test('what was used lately is found, what is asked for stays, and the rest goes'
   assert.ok(found.length <= 10, `${found.length} were kept`)
 })
 
-test('a value that is set again takes the place of the first', () => {
+test('a value that is set again replaces the first one', () => {
   const cache = createRecent<string>(4)
   cache.set('path', 'first')
   for (const other of ['a', 'b']) cache.set(other, other)
@@ -23,7 +23,7 @@ test('a value that is set again takes the place of the first', () => {
   assert.equal(cache.get('path'), 'second')
 })
 
-test('a function that remembers computes each recent result once, and forgets the others', () => {
+test('a memoized function computes each recent result once and computes evicted ones again', () => {
   const computed: string[] = []
   const upperCase = memoize(4, text => {
     computed.push(text)

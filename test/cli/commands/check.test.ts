@@ -36,8 +36,8 @@ async function check(t: TestContext, environment: Environment, files: Record<str
   }
 }
 
-suite('what can be used', () => {
-  test('menshen check says in a few friendly lines that everything can be used, with nothing set too', async t => {
+suite('valid settings', () => {
+  test('menshen check confirms valid settings with a short summary, even if nothing is set', async t => {
     const nothing = await check(t, {})
     assert.deepEqual(nothing.problems, [])
     assert.match(nothing.text[0] ?? '', /^✔ All settings are valid\.$/)
@@ -56,7 +56,7 @@ suite('what can be used', () => {
   })
 })
 
-test('menshen check knows the names of other products in .env, and not those of the application in the environment', async t => {
+test('menshen check warns about settings of other products in .env, but not in the environment', async t => {
   const env = { ...PROVIDER, STATE_CHECK: 'bound', TRUST_PROXY: '1' }
   const { text } = await check(t, env, { '.env': 'REDIS_URL=redis://127.0.0.1\nOAUTH2_PROXY_CLIENT_ID=x\n' })
   assert.deepEqual(
@@ -68,14 +68,14 @@ test('menshen check knows the names of other products in .env, and not those of 
   )
 })
 
-test('menshen check warns of a BASE_URL of this machine in production, and passes', async t => {
+test('menshen check passes with a warning if BASE_URL points to this machine in production', async t => {
   const env = { ...PROVIDER, NODE_ENV: 'production', SECRET: 's'.repeat(32), STATE_CHECK: 'bound' }
   const { text, problems } = await check(t, env)
   assert.deepEqual(problems, [])
   assert.match(text.at(-1) ?? '', /^! NODE_ENV is production, but BASE_URL .*Set BASE_URL to the address/)
 })
 
-test('menshen check names expired machines, and a file that looks like the configuration and is not read', async t => {
+test('menshen check warns about expired rows of machines, and about a menshen.yaml that is not read', async t => {
   const hash = (digit: string) => `keySha256: '${digit.repeat(64)}'`
   const machines = `machines:
   - { name: old, ${hash('a')}, expires: 2025-01-01 }
@@ -95,7 +95,7 @@ test('menshen check names expired machines, and a file that looks like the confi
   assert.doesNotMatch((await check(t, PROVIDER)).text.join('\n'), /is not read/)
 })
 
-test('menshen check names the preset, the provider and every host that gets tokens, in both languages', async t => {
+test('menshen check shows the preset, the provider and every host that receives tokens, in English and Chinese', async t => {
   const client = "clientId: 'a', clientSecret: 'b-CANARY', stateCheck: 'bound'"
   const lines = async (provider: string, environment: Environment = {}) => {
     const config = `export default { provider: { ${client}, ${provider} }, roles: [{ role: 'developer', groups: ['ops'] }] }`
@@ -129,7 +129,7 @@ test('menshen check names the preset, the provider and every host that gets toke
   ])
 })
 
-test('in production, a client secret that could be guessed is not what our keys derive from', async t => {
+test('in production, menshen check requires SECRET if the client secret is too short to derive keys from', async t => {
   const env = { ...PROVIDER, NODE_ENV: 'production', BASE_URL: 'https://app.example.com' }
   const problemsWith = async (more: Environment) => (await check(t, { ...env, ...more })).problems
   assert.deepEqual(await problemsWith({ CLIENT_SECRET: '0123456789abcdef' }), [])
@@ -140,8 +140,8 @@ test('in production, a client secret that could be guessed is not what our keys 
   assert.deepEqual(await problemsWith({ CLIENT_SECRET: 'b', NODE_ENV: 'development' }), [])
 })
 
-suite('what is wrong', () => {
-  test('menshen check names the way out of each mistake', async t => {
+suite('invalid settings', () => {
+  test('menshen check explains how to fix each mistake', async t => {
     const rows: [env: Environment, problem: string | RegExp][] = [
       [{ PAGE_LANGUAGE: 'zh' }, /^PAGE_LANGUAGE is "zh"; .*; did you mean zh-CN\?$/],
       [{ PROVIDER: 'keycloak' }, /^provider\.vars\.realm \(or PROVIDER_VARS=realm=…\) is missing: /],
@@ -183,7 +183,7 @@ suite('what is wrong', () => {
     )
   })
 
-  test('an application that is Menshen itself is refused', async t => {
+  test('an upstream that is Menshen itself is refused by menshen check, at the start and by the library', async t => {
     const own = async (env: Environment, files = {}) => (await check(t, { ...PROVIDER, ...env }, files)).problems
     const sentence = (name: string, url: string) =>
       `${name} is "${url}", which is Menshen itself; expected the address of the application behind it.`
@@ -211,7 +211,7 @@ suite('what is wrong', () => {
     })
   })
 
-  test('menshen check says all that is wrong at once: settings, .env, configuration, words, and what they are together', async t => {
+  test('menshen check reports all problems at once: in settings, .env, configuration, words and their combination', async t => {
     const files = {
       '.env': 'PORT=ninety\nRATE_LIMIT_PER_MINUTE=many\n',
       'menshen.config.mjs': `export default {
@@ -243,7 +243,7 @@ suite('what is wrong', () => {
       )
   })
 
-  test('menshen check names what the provider lacks, and a secret that nothing can be derived from', async t => {
+  test('menshen check names missing provider settings, an unknown language, an unusable bearer rule and a missing SECRET', async t => {
     const { problems } = await check(t, { AUTH_URL: PROVIDER.AUTH_URL })
     assert.deepEqual(problems, [
       'CLIENT_ID is missing: users cannot sign in without it.',
@@ -262,7 +262,7 @@ suite('what is wrong', () => {
     assert.match((await check(t, client, none)).problems.join(), /^SECRET is not set, and there is no client secret/)
   })
 
-  test('menshen check names a file that can be read but not used', async t => {
+  test('menshen check names files with unusable content, and settings that are invalid or contradict each other', async t => {
     const other = tempFolder(t)
     const file = (name: string, text: string) => {
       writeFileSync(join(other, name), text)
@@ -303,7 +303,7 @@ suite('what is wrong', () => {
     assert.match((await check(t, { ...PROVIDER, ...another })).text.join('\n'), /^! TLS_CERT_FILE: .*valid for 2 more/m)
   })
 
-  test('what menshen check finds wrong goes to stderr, one sentence a line, and ends with 1; a .env that cannot be read is one of them', async t => {
+  test('menshen check writes problems, including an unreadable .env, to stderr, one per line, and exits with code 1', async t => {
     const cwd = tempFolder(t)
     mkdirSync(join(cwd, '.env'))
     const { code, output, errors } = await runMenshen({ ...PROVIDER, PORT: '\u001b[2J0' }, { cwd, args: ['check'] })
@@ -313,8 +313,8 @@ suite('what is wrong', () => {
   })
 })
 
-suite('the settings of an upstream', () => {
-  test('menshen check names every mistake in an upstream and its files, and shows nothing of a file', async t => {
+suite('upstream settings', () => {
+  test('menshen check names every mistake in an upstream and its files without showing file contents', async t => {
     const upstreams = {
       '/a': { url: 'http://127.0.0.1:9', headers: { 'X-Key': { file: './key' }, 'X-None': { file: './none' } } },
       '/b': { url: 'https://127.0.0.1:9', caFile: './key' },

@@ -33,7 +33,7 @@ function folderWith(t: TestContext, config: string): string {
   return folder
 }
 
-test('rules check says what happens, and by which rule', async t => {
+test('rules check prints the decision for a request and the rule behind it', async t => {
   const cwd = folderWith(t, CONFIG)
   const rows: [args: string, expected: RegExp][] = [
     ['/internal/x --role common', /^GET \/internal\/x as common: refused, by the rule \{"path":"\/internal"/],
@@ -78,7 +78,7 @@ test('rules check says what happens, and by which rule', async t => {
   assert.equal(code, 0)
 })
 
-test('a machine has the groups of its row', () => {
+test('rules check gives a machine the groups of its row in machines', () => {
   const rules: Rule[] = [{ path: '/api', groups: ['robots'], keys: true }]
   const machines = [{ name: 'backup', keySha256: 'a'.repeat(64), groups: ['robots'] }]
   const check = (user: string) =>
@@ -90,7 +90,7 @@ test('a machine has the groups of its row', () => {
   assert.match(check('machine:other'), /: refused, /)
 })
 
-test('without a role, it is the one that roles give to the user and the groups', async t => {
+test('without a role, rules check and rules test use the role that the configuration grants to the user or groups', async t => {
   const rules = [
     { path: '/admin', roles: ['developer'] },
     { path: '/money', roles: ['cashier'] },
@@ -128,7 +128,7 @@ test('without a role, it is the one that roles give to the user and the groups',
   assert.deepEqual(runRulesCommand(['test', file], rules).lines, ['3 passed, 0 failed'])
 })
 
-test('everything that is wrong with a table is said in words of ours, with the name that was meant', t => {
+test('rules test names every mistake in a table and suggests the name that was probably meant', t => {
   const file = join(tempFolder(t), 'table.json')
   const said = (table: unknown) => {
     writeFileSync(file, JSON.stringify(table))
@@ -153,7 +153,7 @@ test('everything that is wrong with a table is said in words of ours, with the n
   assert.deepEqual(said({ path: '/x' }), ['expected a list, not an object.'])
 })
 
-test('rules test runs a table and fails with the rows that are not so', async t => {
+test('rules test lists the failing rows and exits with 1; invalid tables, roles, paths and methods are rejected', async t => {
   const cwd = folderWith(t, CONFIG)
   const table = [
     { path: '/internal', role: 'common', expect: 'refused' },
@@ -200,7 +200,7 @@ test('rules test runs a table and fails with the rows that are not so', async t 
   assert.match(output, /^expected admitted: GET \/internal as common: refused, by the rule .*\n3 passed, 1 failed$/)
 })
 
-test('a bad configuration stops the start with the file, the rule and what is expected', async t => {
+test('an invalid configuration stops the start with an error that names the file, the rule and the expected value', async t => {
   const rows: [config: string, expected: RegExp][] = [
     ["rules: [{ path: 'reports', public: true }]", /rules\.0\.path: expected a plain path that starts with \//],
     ["rules: [{ path: '/a%2fb', public: true }]", /rules\.0\.path: expected a plain path/],
@@ -250,7 +250,7 @@ test('a bad configuration stops the start with the file, the rule and what is ex
   )
 })
 
-test('rules of one path can coexist if they differ in exactness, in methods, or in being on trial', async t => {
+test('rules for the same path can coexist if they differ in exact, methods or shadow', async t => {
   const rules = `rules: [
     { path: '/a', public: true },
     { path: '/a', exact: true, public: true },
@@ -261,7 +261,7 @@ test('rules of one path can coexist if they differ in exactness, in methods, or 
   assert.equal((await loadConfig(folderWith(t, `export default { ${rules} }\n`))).rules?.length, 5)
 })
 
-test('rules check and rules test ask for groups, users and roles of the operator too', async t => {
+test('rules check and rules test evaluate groups, users and roles from the configuration', async t => {
   const cwd = folderWith(
     t,
     `export default {
@@ -296,7 +296,7 @@ test('rules check and rules test ask for groups, users and roles of the operator
   assert.match(odd.output, /^There is no role "auditer"; expected one of visitor, developer, common, auditor\./)
 })
 
-test('rules check refuses a path that could belong to two upstreams', () => {
+test('rules check reports a path that could belong to two upstreams as refused', () => {
   const check = (path: string) =>
     runRulesCommand(['check', path, '--role', 'developer'], [], undefined, undefined, undefined, undefined, ['/api'])
   const [line = ''] = check('/api%2Fx').lines
@@ -312,7 +312,7 @@ const CONDITIONS: Rule[] = [
   { path: '/api', roles: ['*'], origin: 'own' },
 ]
 
-test('rules check judges conditions by --from, --at, --auth-age, --acr and --amr, and says what was not asked about', () => {
+test('rules check evaluates --from, --at, --auth-age, --acr and --amr, and names conditions that it assumes are met', () => {
   const rows: [args: string, expected: RegExp][] = [
     ['/office --from 10.1.2.3', /: admitted, by the rule \{"path":"\/office"[^;]*$/],
     ['/office --from ::1', /: admitted, /],
@@ -342,7 +342,7 @@ test('rules check judges conditions by --from, --at, --auth-age, --acr and --amr
   )
 })
 
-test('an address, a time or an age that is none is refused with an example', () => {
+test('rules check rejects an invalid address, time or age', () => {
   const rows: [args: string[], expected: RegExp][] = [
     [['--from', 'office'], /"office" is not an address; expected one such as 192\.0\.2\.7/],
     [['--from', '10.0.0.0/8'], /is not an address/],
@@ -354,7 +354,7 @@ test('an address, a time or an age that is none is refused with an example', () 
     assert.throws(() => runRulesCommand(['check', '/x', ...args], CONDITIONS), expected, args.join(' '))
 })
 
-test('rules test knows from, at, authAge, acr and amr, as text or list, and step_up', t => {
+test('rules test accepts from, at, authAge, acr and amr (as text or list), and step_up as an expectation', t => {
   const file = join(tempFolder(t), 'table.json')
   const run = (table: unknown) => {
     writeFileSync(file, JSON.stringify(table))

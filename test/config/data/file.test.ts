@@ -90,7 +90,7 @@ test('two configurations in one folder stop the start with one sentence that nam
   )
 })
 
-test('what is wrong with a file is said in Chinese, too', async t => {
+test('the error for a broken configuration file is available in Chinese', async t => {
   const folder = folderWith(t, { 'menshen.config.yaml': 'rules:\n\t- path: /x\n' })
   const { errors } = await tryConfiguration({ environment: {}, folder })
   const [problem] = phrasesOf(errors.config ?? assert.fail())
@@ -105,7 +105,7 @@ test('an empty file is an empty configuration', async t => {
     assert.deepEqual(await load(t, 'menshen.config.json', content), {})
 })
 
-test('a byte order mark, line breaks of Windows, anchors and $schema are accepted', async t => {
+test('a byte order mark, Windows line breaks, anchors, $schema and !!str are accepted', async t => {
   assert.deepEqual(await load(t, 'menshen.config.yaml', `\ufeff${YAML.replaceAll('\n', '\r\n')}`), RULES)
   const shared = 'roles:\n  - { role: a, groups: &all [x, y] }\n  - { role: b, groups: *all }\n'
   const { roles } = await load(t, 'menshen.config.yaml', shared)
@@ -281,7 +281,7 @@ const BAD_JSON: typeof BAD_YAML = [
   [`{ "a": ${'['.repeat(100_000)}`, ':1:', 'nested more than 64 levels deep.'],
 ]
 
-suite('every broken file is answered with one sentence with its line and column', { concurrency: 2 }, () => {
+suite('every broken file is reported with one sentence that names the line and the column', { concurrency: 2 }, () => {
   for (const [name, table] of [
     ['menshen.config.yaml', BAD_YAML],
     ['menshen.config.json', BAD_JSON],
@@ -295,7 +295,7 @@ suite('every broken file is answered with one sentence with its line and column'
       })
 })
 
-test('a file that is too large, not text, or not a file is refused at once, without its content', async t => {
+test('a configuration that is too large, not text or not a regular file is refused without showing its content', async t => {
   const large = `rules: []\n# ${'x'.repeat(10 * 1024 * 1024)}\n`
   const expected = 'expected a text file of at most 512 KB that this user can read.'
   for (const name of ['menshen.config.yaml', 'menshen.config.json']) {
@@ -329,13 +329,13 @@ test('a file that is too large, not text, or not a file is refused at once, with
     )
 })
 
-test('a file of one sign again and again is answered with one sentence', async t => {
+test('a file that repeats one token 2000 times is refused with one sentence', async t => {
   for (const piece of ['[', '{a: ', '- ', '? ', '&a ', '*a ', '"', '!!x ', '---\n', '}', '{"a":'])
     for (const name of ['menshen.config.yaml', 'menshen.config.json'])
       assert.match(await refusal(t, name, piece.repeat(2000)), /^[\w.]+:\d+:\d+: [^\n]{1,200}[.?]$/, piece)
 })
 
-test('no error quotes a value, which may be a secret', async t => {
+test('no error about a YAML or JSON file quotes a value, which could be a secret', async t => {
   const broken = [
     `provider: { clientSecret: ${CANARY}: x }\n`,
     `provider: { clientSecret: "${CANARY}\n`,
@@ -353,7 +353,7 @@ test('no error quotes a value, which may be a secret', async t => {
     assert.ok(!(await refusal(t, 'menshen.config.json', content)).includes(CANARY), content)
 })
 
-test('the strict reader of JSON accepts what JSON.parse accepts, with the same values, and nothing else', () => {
+test('the strict JSON parser agrees with JSON.parse, except that it refuses duplicate keys and inexact numbers', () => {
   const samples = [
     '{"a":[1,-0,0.5,1e3,1E-2,true,false,null,"x"]}',
     ' [ ] ',
@@ -412,7 +412,7 @@ function attempt(work: () => unknown): unknown {
   }
 }
 
-test('errors that need other settings or files name the line and the column, too', async t => {
+test('errors that depend on other settings or files also name the line and the column', async t => {
   const own = 'rules:\n  - { path: /login, public: true }\n'
   assert.equal(
     await refusal(t, 'menshen.config.yaml', own),
@@ -443,7 +443,7 @@ hosts:
   wiki.example.com: { upstream: { url: http://127.0.0.1:9, headers: { X-Key: { env: UPSTREAM_KEY } } } }
 `
 
-test('a secret is read from a variable or a file, and one that is missing or empty stops the start with its line', async t => {
+test('a secret is read from a variable or a file, and menshen check names the line of a missing or empty one', async t => {
   const cwd = folderWith(t, { 'menshen.config.yaml': REFERENCES, key: `${CANARY}\n` })
   const environment = { STORE: 'memory:', STAFF_SECRET: `${CANARY}-1`, UPSTREAM_KEY: '' }
   const run = (env: object) => commands.run({ STORE: 'memory:', ...env }, { cwd, args: ['check'] })
@@ -481,7 +481,7 @@ test('a secret is read from a variable or a file, and one that is missing or emp
   }
 })
 
-test('a reference is either a variable or a file, and nothing else', async t => {
+test('a secret reference has either env or file, and only a secret can be a reference', async t => {
   const secret = (text: string) => refusal(t, 'menshen.config.yaml', `provider: { clientSecret: ${text} }\n`)
   const either = 'provider.clientSecret: expected either env, the name of a variable, or file, the path of a file.'
   assert.ok((await secret('{}')).endsWith(either))
@@ -498,7 +498,7 @@ test('a reference is either a variable or a file, and nothing else', async t => 
   )
 })
 
-test('a secret in braces, which is a key in YAML, is not quoted', async t => {
+test('an error does not quote a secret in braces, which YAML reads as a key', async t => {
   const either = 'expected either env, the name of a variable, or file, the path of a file.'
   for (const text of [`{${CANARY}}`, `{ ${CANARY}: 1, evn: A }`, `\n    ${CANARY}: 1`])
     for (const content of [
@@ -511,7 +511,7 @@ test('a secret in braces, which is a key in YAML, is not quoted', async t => {
     }
 })
 
-test('of thousands of mistakes in a file the first fifty are named, and the others counted', async t => {
+test('of thousands of mistakes in a file, the first 50 are listed and the others counted', async t => {
   const keys = Array.from({ length: 20_000 }, (_, n) => `"key-${n}":1`)
   const numbers = Array.from({ length: 20_000 }, (_, n) => n)
   // What only a choice between several shapes tells.
@@ -528,7 +528,7 @@ test('of thousands of mistakes in a file the first fifty are named, and the othe
   }
 })
 
-test('a variable as shells and other products write it is refused in place of becoming the secret', async t => {
+test('shell variable syntax in a secret is refused instead of being used as the secret', async t => {
   const written = `\${OIDC_SECRET}`
   for (const text of [written, `"${written}"`])
     assert.equal(
@@ -537,7 +537,7 @@ test('a variable as shells and other products write it is refused in place of be
     )
 })
 
-test('a secret of several lines is refused, wherever it is read from: one line break at the end is not part of it', async t => {
+test('a secret of several lines is refused from a file or a variable, apart from one trailing line break in a file', async t => {
   const config = 'provider: { preset: oidc, clientSecret: { file: key } }\n'
   const read = async (key: string) => {
     const cwd = folderWith(t, { 'menshen.config.yaml': config.replace('key', join(folderWith(t, { key }), 'key')) })
@@ -552,7 +552,7 @@ test('a secret of several lines is refused, wherever it is read from: one line b
   assert.ok(!errors.config?.message.includes(CANARY))
 })
 
-test('a problem of the whole configuration names it in the language of the operator', async t => {
+test('an error about the whole configuration is worded in the language of the operator', async t => {
   for (const [name, content, sentence] of [
     ['menshen.config.yaml', 'rulez: []\n', '：整个配置：没有 "rulez" 这一项；您是不是想写 rules？'],
     ['menshen.config.mjs', 'export default []\n', '：默认导出：应为对象，不能是列表。'],
@@ -563,7 +563,7 @@ test('a problem of the whole configuration names it in the language of the opera
   }
 })
 
-test('a setting in the configuration file is named as one, with where to set it', async t => {
+test('a setting in the configuration file is refused with its name and where to set it', async t => {
   for (const [key, setting] of [
     ['store', 'STORE'],
     ['baseUrl', 'BASE_URL'],
@@ -576,7 +576,7 @@ test('a setting in the configuration file is named as one, with where to set it'
     )
 })
 
-test('references work in code and in the library, and nothing of a secret is in an error', async t => {
+test('a secret reference works in a configuration in code, and the library names a variable that is missing', async t => {
   const environment = { STAFF_SECRET: CANARY, UPSTREAM_KEY: CANARY }
   const folder = folderWith(t, {
     'menshen.config.ts': "export default { provider: { preset: 'oidc', clientSecret: { env: 'STAFF_SECRET' } } }\n",
@@ -596,7 +596,7 @@ test('references work in code and in the library, and nothing of a secret is in 
   })
 })
 
-test('a secret file that is a pipe is refused at once', async t => {
+test('a secret file that is a named pipe is refused without being read', async t => {
   const folder = folderWith(t, {})
   const pipe = join(folder, 'pipe')
   execFileSync('mkfifo', [pipe])
@@ -607,7 +607,7 @@ test('a secret file that is a pipe is refused at once', async t => {
     assert.match(await refusal(t, 'menshen.config.yaml', content), /pipe cannot be read \(not a regular file\)/)
 })
 
-test('the library for YAML is loaded only where a YAML file is read', () => {
+test('the YAML library is loaded only when a YAML file is read', () => {
   const importers = execFileSync('grep', ['-rlE', String.raw`from 'yaml'|import\('yaml'\)`, 'src'], {
     encoding: 'utf8',
   })

@@ -10,7 +10,7 @@ import { faultTable, judgeLevels, judgePages } from './report.ts'
 const DAY = { minutes: 30, seed: 1, keeps: false }
 const plan = planDay(DAY, createRandom(1))
 
-test('the same seed plans the same day, and no process is ended in the afternoon', () => {
+test('the same seed plans the same faults, and no fault in the afternoon ends a process', () => {
   const faultsOf = (seed: number, isAfternoon: boolean) => {
     const { nextFaults } = planDay(DAY, createRandom(seed))
     return Array.from({ length: 40 }, () => nextFaults(isAfternoon)).flat()
@@ -22,7 +22,7 @@ test('the same seed plans the same day, and no process is ended in the afternoon
   for (const text of ['1', 'x']) assert.throws(() => readOptions({ LONG_MINUTES: text }), /--minutes takes/)
 })
 
-test('an error is explained only by a fault that is not over and that expects it', () => {
+test('an error is excused only by a fault that is still active and expects it', () => {
   const record = createRecord()
   const fail = (kind: string) => record.failed({ began: record.now(), site: 'sqlite', user: 'a', kind, action: 'page' })
   const fault = record.beginFault('store away', 'sqlite', ['503'])
@@ -39,7 +39,7 @@ test('an error is explained only by a fault that is not over and that expects it
   assert.ok(drawDay(record, plan).includes('<title>store away (sqlite)</title>'))
 })
 
-test('a day fails if memory grows, or if pages between the faults take more than twice as long', () => {
+test('a day fails if memory grows, or if the p99 of pages between the faults more than doubles', () => {
   const judge = (growth: number, slowness: number) => {
     const record = createRecord()
     const fault = record.beginFault('reload', 'sqlite', [])

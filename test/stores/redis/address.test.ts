@@ -72,18 +72,18 @@ const BAD = [
 ]
 
 for (const [address, expected] of Object.entries(GOOD)) {
-  test(`${address} is an address of Redis`, () => {
+  test(`${address} is a valid Redis address`, () => {
     assert.partialDeepStrictEqual(parseRedisAddress(address), expected)
   })
 }
 
 for (const address of BAD) {
-  test(`"${address}" is not`, () => {
+  test(`"${address}" is not a valid Redis address`, () => {
     assert.throws(() => parseRedisAddress(address), { code: 'bad_settings' })
   })
 }
 
-test('what people see of an address has no password, and neither has what is wrong with one', () => {
+test('neither the name of a Redis address nor an error about it contains the password', () => {
   assert.equal(parseRedisAddress('redis://user:secret@h:1/2').name, 'redis://h:1/2')
   assert.throws(
     () => parseRedisAddress('redis://user:secret@h:none'),

@@ -14,14 +14,14 @@ const server = await startRedis()
 after(() => server.stop())
 beforeEach(() => server.command('FLUSHALL'))
 
-describe('What one instance has read, and another changes,', () => {
+describe('cached records that another instance changes', () => {
   const changes = {
     removed: (store: Store) => store.remove('k'),
     taken: (store: Store) => store.take('k'),
     replaced: async (store: Store) => store.replace('k', entry('new'), await versionOf(store, 'k')),
   }
   for (const [what, change] of Object.entries(changes)) {
-    test(`what one instance has read, and another changes, is held until it is ${what}, and not a moment after the message`, async t => {
+    test(`a cached record is current until another instance has ${what} it, and is then read again`, async t => {
       const [one, other] = [await open(t), await open(t)]
       await one.create('k', entry('old'))
       const version = await versionOf(other, 'k')
@@ -33,7 +33,7 @@ describe('What one instance has read, and another changes,', () => {
     })
   }
 
-  test('what one instance has read, and another changes, is read again when the database is flushed', async t => {
+  test('a cached record is no longer current after the database is flushed', async t => {
     const store = await open(t)
     await store.create('k', entry('a'))
     const version = await versionOf(store, 'k')
@@ -42,7 +42,7 @@ describe('What one instance has read, and another changes,', () => {
     assert.equal(await store.read('k'), undefined)
   })
 
-  test('what one instance has read, and another changes, is the latest once the change is known from elsewhere: a lease that is free again', async t => {
+  test('an instance that acquires a lease reads the record as the previous holder changed it', async t => {
     const [one, other] = [await open(t), await open(t)]
     await one.create('k', entry('0'))
     for (let round = 0; round < 100; round++) {
@@ -57,7 +57,7 @@ describe('What one instance has read, and another changes,', () => {
   })
 
   for (const isHeld of [true, false])
-    test(`what one instance has read, and another changes, is read as it is now by readLatest, ${isHeld ? 'although the record from before is still held' : 'although an older read is still on its way'}`, async t => {
+    test(`readLatest returns the current record although ${isHeld ? 'the previous one is still cached' : 'an older read is still in flight'}`, async t => {
       const relay = await startRelay(server.port)
       t.after(() => relay.close())
       const [far, near] = [await open(t, relay.port), await open(t)]
@@ -76,7 +76,7 @@ describe('What one instance has read, and another changes,', () => {
       assert.equal(await versionOf(far, 'k'), changed)
     })
 
-  test('what one instance has read, and another changes, is never kept as it was before the change, whatever reads are underway', async t => {
+  test('concurrent reads never leave a removed record in the cache', async t => {
     const [one, other] = [await open(t), await open(t)]
     for (let round = 0; round < 100; round++) {
       await one.create('k', entry('a'))
@@ -90,21 +90,21 @@ describe('What one instance has read, and another changes,', () => {
     }
   })
 
-  test('of 50 creates over both instances, one wins', async t => {
+  test('of 50 creates across two instances, one wins', async t => {
     const stores = [await open(t), await open(t)]
     const won = await Promise.all(Array.from({ length: 50 }, (_, i) => stores[i % 2]?.create('k', entry(`${i}`))))
     assert.equal(won.filter(Boolean).length, 1)
   })
 })
 
-describe('What an instance has written', () => {
+describe('records that an instance has written', () => {
   const changes = {
     removed: (store: Store) => store.remove('k'),
     taken: (store: Store) => store.take('k'),
     replaced: async (store: Store) => store.replace('k', entry('new'), await versionOf(store, 'k')),
   }
   for (const [what, change] of Object.entries(changes))
-    test(`what an instance has written is held without reading it, until another has ${what} it`, async t => {
+    test(`a written record is current without being read, until another instance has ${what} it`, async t => {
       const [one, other] = [await open(t), await open(t)]
       const created = (await one.create('k', entry('old'))) ?? 0
       assert.equal(one.isCurrent('k', created), true)
@@ -117,7 +117,7 @@ describe('What an instance has written', () => {
       assert.equal(one.isCurrent('k', version), false)
     })
 
-  test('what an instance has written is its own: a caller that changes the bytes later changes nothing', async t => {
+  test('changing the bytes after a write does not change the cached record', async t => {
     const store = await open(t)
     const given = entry('a')
     await store.create('k', given)
@@ -125,7 +125,7 @@ describe('What an instance has written', () => {
     assert.equal(new TextDecoder().decode((await store.read('k'))?.value), 'a')
   })
 
-  test('what an instance has written is never held after another change, however many write, read and remove at once', async t => {
+  test('no outdated record stays cached when two instances write, read and remove at once', async t => {
     const stores = [await open(t), await open(t)]
     const uncached = await open(t, server.port, 0)
     const { pick } = createRandom(7)
@@ -149,7 +149,7 @@ describe('What an instance has written', () => {
     }
   })
 
-  test('what an instance has written replaces what was read while the server had to be sent the script again', async t => {
+  test('a written record replaces one that was read while the script had to be sent to the server again', async t => {
     const store = await open(t)
     const version = (await store.create('k', entry('old'))) ?? 0
     await server.command('SCRIPT', 'FLUSH')
@@ -160,7 +160,7 @@ describe('What an instance has written', () => {
     assert.equal(await versionOf(store, 'k'), written)
   })
 
-  test('what an instance has written is not held unread on a server that may evict it during another write', async t => {
+  test('on a server that may evict records, a written record is not current before it is read or after its eviction', async t => {
     await server.command('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-random')
     t.after(() => server.command('CONFIG', 'SET', 'maxmemory', '0'))
     t.after(() => server.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction'))
@@ -177,8 +177,8 @@ describe('What an instance has written', () => {
   })
 })
 
-describe('The cached records', () => {
-  test('the cached records cost the server nothing', async t => {
+describe('cached records', () => {
+  test('reads of cached records send no GET to the server', async t => {
     const store = await open(t)
     await store.create('k', entry('a'))
     const version = await versionOf(store, 'k')
@@ -187,7 +187,7 @@ describe('The cached records', () => {
     assert.doesNotMatch(await server.command('INFO', 'commandstats'), /cmdstat_get:/)
   })
 
-  test('the cached records take no more memory than they may, however long they are', async t => {
+  test('the cache stays within its byte limit, and records that are too long are not cached', async t => {
     const store = await open(t, server.port, 1000, Date.now, 100_000)
     const versions: number[] = []
     for (let n = 0; n < 20; n++) {
@@ -206,7 +206,7 @@ describe('The cached records', () => {
     assert.equal(none.isCurrent('k1', await versionOf(none, 'k1')), false)
   })
 
-  test('the cached records stay while nothing happens', async t => {
+  test('cached records stay current while nothing happens', async t => {
     const store = await open(t)
     await store.create('k', entry('a'))
     const version = await versionOf(store, 'k')
@@ -214,7 +214,7 @@ describe('The cached records', () => {
     assert.equal(store.isCurrent('k', version), true)
   })
 
-  test('the cached records and changes under way outlast a server that is busy for more than a second', async t => {
+  test('cached records and pending changes survive a server that is busy for more than a second', async t => {
     const relay = await startRelay(server.port)
     t.after(() => relay.close())
     const store = await open(t, relay.port)
@@ -233,7 +233,7 @@ describe('The cached records', () => {
     await until(() => store.isCurrent('k', version))
   })
 
-  test('the cached records prove nothing to a process that was asleep, until it has heard from the server', async t => {
+  test('after the process was asleep, cached records are not current until the server responds', async t => {
     const store = await open(t)
     await store.create('k', entry('a'))
     const version = await versionOf(store, 'k')
@@ -242,7 +242,7 @@ describe('The cached records', () => {
     await until(() => store.isCurrent('k', version))
   })
 
-  test('the cached records are loaded even if the process was asleep when the answer came', async t => {
+  test('a read succeeds even if the process was asleep when the response arrived', async t => {
     const store = await open(t)
     await store.create('k', entry('a'))
     const reading = store.read('k')
@@ -251,7 +251,7 @@ describe('The cached records', () => {
     assert.ok(await reading)
   })
 
-  test('the cached records are no more than the cache may have', async t => {
+  test('the cache keeps no more records than its size, and drops the oldest first', async t => {
     const store = await open(t, server.port, 10)
     for (let i = 0; i < 30; i++) await store.create(`k${i}`, entry('a'))
     const versions: number[] = []
@@ -260,7 +260,7 @@ describe('The cached records', () => {
     assert.deepEqual(held, versions.slice(-10))
   })
 
-  test('the cached records are proven until something changes, also those that had to make room since', async t => {
+  test('a freshness proof keeps a record current until something changes, even if the record was evicted from the cache', async t => {
     const clock = { now: Date.now() }
     const [store, other] = [await open(t, server.port, 10, () => clock.now), await open(t)]
     const known: { key: string; version: number; proof: Freshness }[] = []
@@ -285,7 +285,7 @@ describe('The cached records', () => {
     assert.deepEqual(held(), [])
   })
 
-  test('the cached records of a former connection prove nothing on the next one', async t => {
+  test('a freshness proof from a former connection is not valid on the next one', async t => {
     const store = await open(t)
     const version = (await store.create('k', entry('a'))) ?? 0
     const proof = newFreshness()
@@ -298,7 +298,7 @@ describe('The cached records', () => {
     assert.equal(store.isCurrent('k', version, proof), true)
   })
 
-  test('the cached records are forgotten when the connection is cut, and nothing masks a change that was made meanwhile', async t => {
+  test('cached records are dropped when the connection is cut, and a change made during the outage is seen afterwards', async t => {
     const store = await open(t)
     await store.create('k', entry('a'))
     const version = await versionOf(store, 'k')
@@ -315,7 +315,7 @@ describe('The cached records', () => {
     assert.equal(await store.read('k'), undefined)
   })
 
-  test('the cached records are not trusted on a connection that has gone silent, and are there again on the next one', async t => {
+  test('cached records are trusted on a silent connection for 2.5 seconds at most, and are read again on the next one', async t => {
     const relay = await startRelay(server.port)
     t.after(() => relay.close())
     const [far, near] = [await open(t, relay.port), await open(t)]
@@ -341,7 +341,7 @@ describe('The cached records', () => {
   })
 })
 
-describe('The indexes', () => {
+describe('label indexes', () => {
   /** There is one for each label, and none besides. */
   async function onlyIndex(): Promise<string> {
     const names = (await server.command('--raw', 'KEYS', '*')).split('\n').filter(name => !name.startsWith(RECORDS))
@@ -349,7 +349,7 @@ describe('The indexes', () => {
     return names.join()
   }
 
-  test('the indexes lose expired members as new ones come, and end with the last of them', async t => {
+  test('an index drops expired members as new ones are added, and has an expiry', async t => {
     let time = Date.now()
     const store = await open(t, server.port, 10, () => time)
     const create = (key: string) => store.create(key, { ...entry('a', ['label']), expiresAt: time + 1000 })
@@ -364,7 +364,7 @@ describe('The indexes', () => {
     assert.ok(Number(await server.command('PTTL', index)) > 0)
   })
 
-  test('the indexes lose the expired members that a list meets, and a page of nothing else says where to go on', async t => {
+  test('a listing drops expired members from the index, and a page of only expired members still has a next', async t => {
     let time = Date.now()
     const store = await open(t, server.port, 10, () => time)
     for (let i = 10; i < 99; i++) await store.create(`k${i}`, { ...entry('a', ['label']), expiresAt: time + 1000 })
@@ -383,7 +383,7 @@ describe('The indexes', () => {
     await until(async () => (await server.command('ZCARD', index)) === '1')
   })
 
-  test('the indexes list a record that is replaced between the look at the index and the look at the record', async t => {
+  test('a record that is replaced between the reads of the index and the record is still listed', async t => {
     const relay = await startRelay(server.port)
     t.after(() => relay.close())
     const [far, near] = [await open(t, relay.port), await open(t)]
@@ -402,7 +402,7 @@ describe('The indexes', () => {
     )
   })
 
-  test('the indexes list the others when a record is damaged', async t => {
+  test('the other records are listed if one record is damaged', async t => {
     const store = await open(t)
     for (const key of ['a', 'b', 'c']) await store.create(key, entry('a', ['label']))
     for (const damage of ['x', 'x'.repeat(20), 'x'.repeat(100)]) {
@@ -416,7 +416,7 @@ describe('The indexes', () => {
     }
   })
 
-  test('the indexes keep nothing of a create that lost', async t => {
+  test('a create that loses leaves nothing in the index', async t => {
     const store = await open(t)
     await Promise.all(Array.from({ length: 20 }, () => store.create('k', entry('a', ['label']))))
     const index = await onlyIndex()

@@ -12,7 +12,7 @@ import { openScriptedProvider } from '../../kit/scripted-provider.ts'
 import { openGateway, setUp } from '../../kit/set-up.ts'
 import { until } from '../../kit/until.ts'
 
-test('two instances on one Redis count sign-in requests together', async t => {
+test('two instances on one Redis share the rate limit for sign-in requests', async t => {
   const redis = await startRedis()
   t.after(() => redis.stop())
   const provider = await openScriptedProvider(t)
@@ -39,7 +39,7 @@ test('two instances on one Redis count sign-in requests together', async t => {
   assert.deepEqual(statuses, together)
 })
 
-test('while Redis is away each instance counts for itself', async t => {
+test('while Redis is unavailable, an instance enforces the rate limit alone', async t => {
   const redis = await startRedis()
   t.after(() => redis.stop())
   const env = { STORE: `redis://${redis.host}`, RATE_LIMIT_PER_MINUTE: '3' }
@@ -59,7 +59,7 @@ const requestFrom = (address: string): ProxyRequest => ({
   observed: { requestId: 'a-request', startedAt: 0, method: 'GET', path: '/', outcome: 'own', address },
 })
 
-test('what Redis has counted is not counted a second time, neither at once nor a second later', async t => {
+test('requests that Redis has counted are not counted again by the process, immediately or a second later', async t => {
   const redis = await startRedis()
   t.after(() => redis.stop())
   const limits = openLimitClient(`redis://${redis.host}`)
@@ -81,7 +81,7 @@ test('what Redis has counted is not counted a second time, neither at once nor a
   assert.deepEqual(answers, [true, true, true, false], 'this process had counted none of them')
 })
 
-test('a Redis that hangs and then breaks off counts no request twice', async () => {
+test('requests are not counted twice if Redis hangs and then disconnects', async () => {
   const breakOff: (() => void)[] = []
   const hanging = {
     isReady: true,

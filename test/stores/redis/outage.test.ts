@@ -23,13 +23,13 @@ const VERBS: Readonly<Record<string, (store: Store) => Promise<unknown>>> = {
   ready: store => store.ready(),
 }
 
-describe('While Redis is gone,', () => {
+describe('a Redis outage', () => {
   const outages = {
     killed: { begin: (server: RedisServer) => server.kill(), end: (server: RedisServer) => server.restart() },
     stopped: { begin: (server: RedisServer) => server.pause(), end: (server: RedisServer) => server.resume() },
   }
   for (const [how, { begin, end }] of Object.entries(outages)) {
-    test(`while Redis is gone, ${how}, every verb says so in time, and works again when it is back`, async t => {
+    test(`with Redis ${how}, every method fails in time, and the store works again once Redis is back`, async t => {
       const server = await startRedis()
       t.after(() => server.stop())
       const store = await open(t, `redis://${server.host}`)
@@ -45,7 +45,7 @@ describe('While Redis is gone,', () => {
     })
   }
 
-  test('a call that waits for Redis fails with the connection, not later', async t => {
+  test('a call that waits for Redis fails as soon as the connection breaks', async t => {
     const server = await startRedis()
     t.after(() => server.stop())
     const store = await open(t, `redis://${server.host}`)
@@ -58,7 +58,7 @@ describe('While Redis is gone,', () => {
     assert.ok(performance.now() - killedAt < 1000)
   })
 
-  test('a closed store says so', async t => {
+  test('every method of a closed store fails with store_unavailable', async t => {
     const server = await startRedis()
     t.after(() => server.stop())
     const store = await open(t, `redis://${server.host}`)
@@ -68,7 +68,7 @@ describe('While Redis is gone,', () => {
   })
 })
 
-test('a server that became a replica is left, and the store works again when it is a primary', async t => {
+test('a store is unavailable while its server is a replica, and works again when the server is a primary', async t => {
   const [server, other] = [await startRedis(), await startRedis()]
   t.after(() => Promise.all([server.stop(), other.stop()]))
   const store = await open(t, `redis://${server.host}`)
@@ -80,7 +80,7 @@ test('a server that became a replica is left, and the store works again when it 
   assert.ok(await store.create('l', entry('a')))
 })
 
-test('a cluster with a node that hangs says so in time, and works again by itself', async t => {
+test('a cluster whose nodes hang fails in time and recovers, and is not ready after a node is killed', async t => {
   const cluster = await startCluster()
   t.after(() => cluster.stop())
   const store = await open(t, `redis+cluster://${cluster.servers.map(({ host }) => host).join(',')}`)

@@ -50,7 +50,7 @@ conformance('A cluster of Redis, with a prefix', async () => {
   return { ...opened, store: { ...store, isCurrent } as unknown as Store }
 })
 
-test('a database of its own is what the address of a server names', async () => {
+test('the path of a Redis address selects the database', async () => {
   const store = await open(`rediss://${LOGIN}@localhost:${secured.port}/3?ca=${encodeURIComponent(secured.ca)}`)
   await secured.command('FLUSHALL')
   await store.create('k', entry('a'))
@@ -58,7 +58,7 @@ test('a database of its own is what the address of a server names', async () => 
   assert.match(await secured.command('INFO', 'keyspace'), /^db3:/m)
 })
 
-test('installations with prefixes of their own share a database, and no key is without its prefix', async () => {
+test('installations with different prefixes can share a database, and every key has its prefix', async () => {
   await plain.command('FLUSHALL')
   const [one, other] = [
     await open(`redis://${plain.host}?prefix=one`),
@@ -78,14 +78,14 @@ test('installations with prefixes of their own share a database, and no key is w
   await Promise.all([one.close(), other.close()])
 })
 
-test('records of a cluster are spread over its nodes', async () => {
+test('the records of a cluster are spread over all nodes', async () => {
   const store = await open(clusterAddress)
   for (let i = 0; i < 30; i++) await store.create(`k${i}`, entry('a'))
   await store.close()
   for (const server of cluster.servers) assert.notEqual(await server.command('DBSIZE'), '0')
 })
 
-test('a sentinel that has the same password is asked with it', async t => {
+test('a store works with a sentinel that requires the same password as the server', async t => {
   const primary = await startRedis({ password: PASSWORD })
   const sentinel = await startSentinel(primary, PASSWORD, { password: PASSWORD })
   t.after(() => Promise.all([primary.stop(), sentinel.stop()]))
@@ -94,7 +94,7 @@ test('a sentinel that has the same password is asked with it', async t => {
   assert.ok(await store.create('k', entry('a')))
 })
 
-test('a store whose server is not there yet opens, warns, and serves when it is', async t => {
+test('a store opens with a warning while its server is down, and works once the server is up', async t => {
   const lines: object[] = []
   const port = await freePort()
   const store = await open(`redis://127.0.0.1:${port}`, lines)
@@ -107,7 +107,7 @@ test('a store whose server is not there yet opens, warns, and serves when it is'
   assert.ok(await store.create('k', entry('a')))
 })
 
-test('a wrong password is named in the log, and not told', async t => {
+test('a wrong password is logged as WRONGPASS, and neither the log nor the error contains it', async t => {
   const lines: object[] = []
   const store = await open(
     `rediss://:not-${LOGIN.slice(1)}@${secured.host}?ca=${encodeURIComponent(secured.ca)}`,
@@ -121,7 +121,7 @@ test('a wrong password is named in the log, and not told', async t => {
   assert.ok(problem instanceof Error && !`${problem.message} ${problem.cause}`.includes('not-'))
 })
 
-test('a certificate of an unknown authority is refused', async t => {
+test('a certificate from an unknown authority is refused', async t => {
   const lines: object[] = []
   const store = await open(`rediss://${LOGIN}@${secured.host}`, lines)
   t.after(() => store.close())
@@ -129,7 +129,7 @@ test('a certificate of an unknown authority is refused', async t => {
   await assert.rejects(store.ready(), { code: 'store_unavailable' })
 })
 
-test('a bad address or certificate file is a bad setting', async () => {
+test('an invalid address or an unreadable CA file is a bad_settings error', async () => {
   for (const address of ['redis://', 'redis+sentinel://h', 'rediss://127.0.0.1?ca=/none/such.crt'])
     await assert.rejects(open(address), { code: 'bad_settings' })
 })

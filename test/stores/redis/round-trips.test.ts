@@ -62,7 +62,7 @@ test('a sign-in and a refresh take few round trips to Redis', async t => {
   let cookie = ''
 
   await t.test(
-    'a sign-in takes seven: two limits, the attempt and its end, a trace of it, the session, the event',
+    'a sign-in takes at most seven round trips: two limits, start and end of the attempt, its trace, the session, the event',
     async () => {
       const trips = await tripsOf(async () => {
         cookie = await signIn(gateway.visitor())
@@ -71,24 +71,27 @@ test('a sign-in and a refresh take few round trips to Redis', async t => {
     },
   )
 
-  await t.test('a sign-in that another process ends takes one more, to read the attempt', async () => {
-    const trips = await tripsOf(() => signIn(gateway.visitor(), other.visitor()))
-    assert.ok(trips <= 8, counter.summary())
-  })
+  await t.test(
+    'a sign-in that another process finishes takes at most one more round trip, to read the attempt',
+    async () => {
+      const trips = await tripsOf(() => signIn(gateway.visitor(), other.visitor()))
+      assert.ok(trips <= 8, counter.summary())
+    },
+  )
 
-  await t.test('a request takes none, and the first one at another process one', async () => {
+  await t.test('a request takes no round trip, and the first one at another process takes at most one', async () => {
     assert.equal(await tripsOf(() => isServed(gateway.client, cookie)), 0, counter.summary())
     assert.ok((await tripsOf(() => isServed(other.client, cookie))) <= 1, counter.summary())
   })
 
-  await t.test('a refresh takes two: the lease and the session with its indexes', async () => {
+  await t.test('a refresh takes at most two round trips: the lease, and the session with its indexes', async () => {
     gateway.passSeconds(LIFE - 200)
     const trips = await tripsOf(() => isServed(gateway.client, cookie))
     assert.equal(provider.callsTo('refresh').length, 1)
     assert.ok(trips <= 2, counter.summary())
   })
 
-  await t.test('a refresh at another process takes one more, to read the session', async () => {
+  await t.test('a refresh at another process takes at most one more round trip, to read the session', async () => {
     gateway.passSeconds(LIFE - 200)
     other.passSeconds(2 * (LIFE - 200))
     // The answer of Redis to this comes after what it has announced before: the other process has refreshed the session.
@@ -98,14 +101,14 @@ test('a sign-in and a refresh take few round trips to Redis', async t => {
     assert.ok(trips <= 3, counter.summary())
   })
 
-  await t.test('requests at both processes when a refresh is due cause one', async () => {
+  await t.test('when a refresh is due, requests at both processes cause only one', async () => {
     for (const each of [gateway, other]) each.passSeconds(LIFE - 200)
     await Promise.all(Array.from({ length: 20 }, (_, n) => isServed(n % 2 ? gateway.client : other.client, cookie)))
     assert.equal(provider.callsTo('refresh').length, 3)
     assert.equal(provider.reuses, 0)
   })
 
-  await t.test('a code that comes back to both processes at once is redeemed once', async () => {
+  await t.test('a code that reaches both processes at once is redeemed once', async () => {
     const { secret, path } = await startSignIn(gateway.visitor())
     const redeemed = provider.callsTo('token').length
     const answers = await Promise.all(
@@ -116,12 +119,15 @@ test('a sign-in and a refresh take few round trips to Redis', async t => {
     assert.equal(provider.callsTo('token').length - redeemed, 1)
   })
 
-  await t.test('a sign-out at one process ends the session at the other, though that has just refreshed', async () => {
-    for (const each of [gateway, other]) each.passSeconds(LIFE - 200)
-    await isServed(other.client, cookie)
-    await gateway.client.post('/logout', {}, { headers: { cookie, origin: gateway.baseUrl } })
-    await until(async () => (await other.client.get('/', { headers: { cookie } })).status === 302)
-  })
+  await t.test(
+    'a sign-out at one process ends the session at the other, even right after a refresh there',
+    async () => {
+      for (const each of [gateway, other]) each.passSeconds(LIFE - 200)
+      await isServed(other.client, cookie)
+      await gateway.client.post('/logout', {}, { headers: { cookie, origin: gateway.baseUrl } })
+      await until(async () => (await other.client.get('/', { headers: { cookie } })).status === 302)
+    },
+  )
 })
 
 /** A proxy in front of Redis that keeps what is sent. */

@@ -26,7 +26,7 @@ const KINDS = {
 }
 
 for (const [kind, { scheme, rest }] of Object.entries(KINDS)) {
-  test(`${kind} behind TLS keep what they are given, and list it`, async t => {
+  test(`a Redis store with ${kind} creates, lists, replaces and takes entries over TLS`, async t => {
     const address = `rediss+${scheme}://${rest}${CA}`
     assert.equal(readSettings({ STORE: address }).STORE, address)
     const { store } = await open(t, address)
@@ -39,19 +39,19 @@ for (const [kind, { scheme, rest }] of Object.entries(KINDS)) {
     await store.ready()
   })
 
-  test(`${kind} with a certificate of an unknown authority are not believed`, async t => {
+  test(`a Redis store with ${kind} refuses a certificate from an unknown authority`, async t => {
     const { store, lines } = await open(t, `rediss+${scheme}://${rest}`)
     await assert.rejects(store.create('k', entry()), { code: 'store_unavailable' })
     assert.match(JSON.stringify(lines), /certificate/)
     assert.ok(!JSON.stringify(lines).includes(encodeURIComponent(PASSWORD)))
   })
 
-  test(`${kind} behind TLS are never spoken to without it`, async t => {
+  test(`a Redis store with ${kind} behind TLS is unavailable if its address does not use TLS`, async t => {
     const { store } = await open(t, `redis+${scheme}://${rest}`)
     await assert.rejects(store.create('k', entry()), { code: 'store_unavailable' })
   })
 
-  test(`a certificate file for ${kind} that cannot be read is a bad setting`, async t => {
+  test(`an unreadable CA file for ${kind} is a bad_settings error`, async t => {
     await assert.rejects(open(t, `rediss+${scheme}://${rest}?ca=/none/such.crt`), { code: 'bad_settings' })
   })
 }

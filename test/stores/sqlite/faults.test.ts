@@ -18,7 +18,7 @@ import { type Neighbour, startNeighbour } from '../neighbour.ts'
 
 const UNAVAILABLE = { code: 'store_unavailable' }
 
-test('forty stores of one process open and close one file while it is written, and lose nothing', {
+test('forty stores in one process open and close one file while it is written, and no write is lost', {
   timeout: 120_000,
 }, async t => {
   const file = fileFor(t)
@@ -48,7 +48,7 @@ test('forty stores of one process open and close one file while it is written, a
   for (const key of written) assert.ok(await first.read(key), key)
 })
 
-test('a store that is opened while the last one of its file closes works', async t => {
+test('a store can be opened while the last store on the same file is closing', async t => {
   const file = fileFor(t)
   let last = await openSqliteStore({ file, now: Date.now })
   for (let n = 0; n < 10; n++) {
@@ -61,7 +61,7 @@ test('a store that is opened while the last one of its file closes works', async
   await last.close()
 })
 
-test('a copy of the files at any moment, as a power cut leaves them, holds everything that was confirmed', async t => {
+test('a copy of the files at any moment, as after a power cut, contains every confirmed change', async t => {
   requireLinux('/proc')
   const file = fileFor(t)
   const neighbour = await startNeighbour(file)
@@ -109,7 +109,7 @@ test('a copy of the files at any moment, as a power cut leaves them, holds every
   }
 })
 
-test('a lock that another connection holds is an error after the deadline, reads go on, and writes do afterwards', async t => {
+test('while another connection holds a lock, reads work and writes fail after the deadline; then writes work again', async t => {
   const file = fileFor(t)
   const store = await openSqliteStore({ file, now: Date.now, deadlineMs: 3000 })
   t.after(() => store.close())
@@ -124,7 +124,7 @@ test('a lock that another connection holds is an error after the deadline, reads
   assert.ok(await store.create('l', entry('b')))
 })
 
-test('a start waits for a lock, and gives up after the deadline with one sentence', async t => {
+test('a start fails with cannot_start if another process holds a lock until the deadline', async t => {
   const file = fileFor(t)
   await (await openSqliteStore({ file, now: Date.now })).close()
   const other = new DatabaseSync(file)
@@ -136,7 +136,7 @@ test('a start waits for a lock, and gives up after the deadline with one sentenc
   })
 })
 
-test('a file that is deleted under way is created again, and what is confirmed from then on is in it', async t => {
+test('a file that is deleted while in use is created again and contains every write confirmed from then on', async t => {
   const file = fileFor(t)
   const store = await openFor(t, file)
   const version = await store.create('before', entry('a'))
@@ -169,14 +169,14 @@ async function openReplaceable(t: TestContext) {
   }
 }
 
-test('a store that no one writes to notices that its file was replaced', async t => {
+test('a store without writes notices that its file was replaced', async t => {
   const { store, version, replaceFile } = await openReplaceable(t)
   await replaceFile()
   await until(() => !store.isCurrent('mine', version))
   assert.ok(await store.read('theirs'))
 })
 
-test('a store whose thread has died goes on with another one, and notices that its file was replaced in between', async t => {
+test('a store whose thread has died continues with a new one, and notices that its file was replaced in between', async t => {
   const threads: Worker[] = []
   const note = (thread: Worker) => void threads.push(thread)
   process.on('worker', note)
@@ -189,7 +189,7 @@ test('a store whose thread has died goes on with another one, and notices that i
   assert.ok(!store.isCurrent('mine', version))
 })
 
-test('a file that becomes something else is an error that names the remedy, and the store goes on when it is gone', async t => {
+test('a file that is no longer a database causes an error with a remedy, and the store recovers once it is deleted', async t => {
   const file = fileFor(t)
   const store = await openFor(t, file)
   await store.create('k', entry('a'))
@@ -203,7 +203,7 @@ test('a file that becomes something else is an error that names the remedy, and 
   assert.ok(await store.read('m'))
 })
 
-test('a disk that is filled and emptied under load ends no process and loses nothing', async t => {
+test('filling and emptying the disk under load neither ends the process nor loses confirmed writes', async t => {
   if (process.getuid?.() !== 0) return t.skip('only root can mount a small disk')
   const { folder, remount } = mountDisk(t)
   const neighbour = await startNeighbour(join(folder, 'menshen.db'))
@@ -239,7 +239,7 @@ test('a disk that is filled and emptied under load ends no process and loses not
   assert.equal(await neighbour.leave(), 0)
 })
 
-test('a folder that cannot be written to is a startup error with a remedy', async t => {
+test('a read-only folder causes a startup error with a remedy', async t => {
   if (process.getuid?.() !== 0) return t.skip('only root can mount a small disk')
   const { folder, remount } = mountDisk(t)
   const file = join(folder, 'menshen.db')
@@ -255,7 +255,7 @@ test('a folder that cannot be written to is a startup error with a remedy', asyn
   await store.close()
 })
 
-test('the file does not grow without end under sign-ins and sign-outs', async t => {
+test('the store files do not keep growing when entries are repeatedly created and removed', async t => {
   const file = fileFor(t)
   const store = await openFor(t, file)
   const round = async () => {

@@ -37,7 +37,7 @@ conformance('The embedded store', async () => {
   return { store, now, passTime, close }
 })
 
-test('The embedded store takes no message of `node --watch` for an answer of its thread', async context => {
+test('the embedded store does not mistake messages of `node --watch` for responses of its thread', async context => {
   const file = await fileFor(context)
   // Node sets it in a process that it watches; threads then post the names of their imports.
   process.env.WATCH_REPORT_DEPENDENCIES = '1'
@@ -48,7 +48,7 @@ test('The embedded store takes no message of `node --watch` for an answer of its
 })
 
 describe('The embedded store, shared by processes:', () => {
-  test('each sees at once what the other wrote and removed', async context => {
+  test('each process immediately sees the writes and removals of the other', async context => {
     const { store, neighbour } = await openShared(context)
     for (let round = 0; round < 50; round++) {
       assert.equal(await store.read('theirs'), undefined)
@@ -66,7 +66,7 @@ describe('The embedded store, shared by processes:', () => {
     }
   })
 
-  test('many can open a new file at the same time', async context => {
+  test('four processes can open a new file at the same time', async context => {
     const file = await fileFor(context)
     const neighbours = await Promise.all(Array.from({ length: 4 }, () => startNeighbour(file)))
     for (const [i, neighbour] of neighbours.entries()) {
@@ -80,7 +80,7 @@ describe('The embedded store, shared by processes:', () => {
     }
   })
 
-  test('each key that both create at the same time has one winner', async context => {
+  test('if two processes create the same key at the same time, one wins', async context => {
     const { store, neighbour } = await openShared(context)
     const keys = Array.from({ length: 300 }, (_, i) => `k${i}`)
     const theirs = neighbour.call(...keys.map(key => ['create', key, entry('theirs')] as const))
@@ -88,7 +88,7 @@ describe('The embedded store, shared by processes:', () => {
     await assertOneWinner(store, keys, mine, await theirs)
   })
 
-  test('each version that both replace at the same time has one winner', async context => {
+  test('if two processes replace the same version at the same time, one wins', async context => {
     const { store, neighbour } = await openShared(context)
     const keys = Array.from({ length: 300 }, (_, i) => `k${i}`)
     await Promise.all(keys.map(key => store.create(key, entry('first', ['label']))))
@@ -107,7 +107,7 @@ describe('The embedded store, shared by processes:', () => {
 })
 
 describe('The embedded store after kill -9:', () => {
-  test('an entry is there once its create has resolved', async context => {
+  test('an entry is there if its create had resolved', async context => {
     const { file, neighbour } = await openNeighbour(context)
     await neighbour.callAndDie(['create', 'k', entry('kept', ['label'])])
     const store = await openFor(context, file)
@@ -115,7 +115,7 @@ describe('The embedded store after kill -9:', () => {
     assert.equal((await store.list({ label: 'label', limit: 10 })).entries.length, 1)
   })
 
-  test('an entry is gone once its remove has resolved', async context => {
+  test('an entry is gone if its remove had resolved', async context => {
     const { file, neighbour } = await openNeighbour(context)
     await neighbour.call(['create', 'k', entry('a', ['label'])])
     await neighbour.callAndDie(['remove', 'k'])
@@ -124,7 +124,7 @@ describe('The embedded store after kill -9:', () => {
     assert.equal((await store.list({ label: 'label', limit: 10 })).entries.length, 0)
   })
 
-  test('in the midst of writes, all that was acknowledged is there and others go on writing', async context => {
+  test('every write acknowledged before the kill is there, and other processes can still write', async context => {
     const { store, neighbour } = await openShared(context)
     const acknowledged: string[] = []
     const hundred = Promise.withResolvers<void>()
@@ -143,8 +143,8 @@ describe('The embedded store after kill -9:', () => {
   })
 })
 
-describe('The embedded store, when the disk is the problem:', () => {
-  test('a full disk is an error to each caller, never the end of the process, and passes', async context => {
+describe('The embedded store with an unusable disk or file:', () => {
+  test('a full disk fails writes but not the process, and writes work again once there is space', async context => {
     const { neighbour } = await openNeighbour(context)
     const big = entry('x'.repeat(100_000))
     await neighbour.call(['create', 'before', big])
@@ -191,7 +191,7 @@ describe('The embedded store, when the disk is the problem:', () => {
     ],
   }
   for (const [what, [spoil, says]] of Object.entries(spoilers)) {
-    test(`a file that ${what} is a startup error with a remedy, and the file stays as it is`, async context => {
+    test(`a file that ${what} causes a startup error with a remedy and keeps its size`, async context => {
       const file = await fileFor(context)
       await spoil(file)
       const before = await stat(file).catch(() => undefined)
@@ -207,7 +207,7 @@ describe('The embedded store, when the disk is the problem:', () => {
 })
 
 for (const folder of ['/proc/menshen', '/proc/self/deep/menshen', '/dev/fd/menshen', '/dev/null', '/sys/menshen'])
-  test(`a start with its store in ${folder} ends with one sentence`, async () => {
+  test(`a start with the store in ${folder} exits with code 1 and one error line`, async () => {
     const ports = { PORT: String(await freePort()), DEV_PROVIDER_PORT: String(await freePort()) }
     const env = { ...ports, STORE: `sqlite:${folder}/menshen.db` }
     // The first one as a process with its worker, the others as the worker alone.
@@ -219,7 +219,7 @@ for (const folder of ['/proc/menshen', '/proc/self/deep/menshen', '/dev/fd/mensh
     assert.match(sentence.join(), /Cannot open the store .*set STORE to another file\./)
   })
 
-test('after a look at the generation that failed, nothing is held that was proven before it', () => {
+test('after the generation could not be read, no earlier freshness proof is valid', () => {
   let [generation, version, isBroken] = [1, 1, false]
   const proofs = createSnapshots({
     readGeneration() {
@@ -243,7 +243,7 @@ test('after a look at the generation that failed, nothing is held that was prove
   assert.equal(proofs.isCurrent('k', 2, newFreshness()), true)
 })
 
-test('a record is looked up once in a generation, and its version counts no longer than it lives', () => {
+test('a record is looked up once per generation, and its version is no longer current when the record expires', () => {
   let [generation, time, lookUps] = [1, 1, 0]
   const proofs = createSnapshots({
     readGeneration: () => generation,
@@ -265,7 +265,7 @@ test('a record is looked up once in a generation, and its version counts no long
   assert.deepEqual([holds(), lookUps], [false, 2])
 })
 
-test('one look serves the requests of a turn, and otherwise the callback that it is made in', async () => {
+test('one read of the generation serves all requests of an event loop turn, or otherwise a single callback', async () => {
   let looks = 0
   const readGeneration = () => ++looks
   const proofs = createSnapshots({ readGeneration, lookUp: () => ({ version: 1, expiresAt: 2 }), now: () => 1 })
@@ -292,7 +292,7 @@ test('one look serves the requests of a turn, and otherwise the callback that it
   assert.equal(looksFor(1), 1, 'a request does not rely on what was seen before it')
 })
 
-test('a record with damaged labels has none, and can be replaced, removed and swept', async context => {
+test('a record with damaged labels is read without labels, and can be replaced, removed and swept', async context => {
   const file = await fileFor(context)
   const store = await openSqliteStore({ file, now: Date.now, sweepEveryMs: 1 })
   context.after(() => store.close())
@@ -310,7 +310,7 @@ test('a record with damaged labels has none, and can be replaced, removed and sw
   )
 })
 
-test('a page of the embedded store is short rather than late, and the next one goes on', async context => {
+test('the embedded store returns a short page rather than a slow one, and the next page continues', async context => {
   let time = 1_000_000
   const file = await fileFor(context)
   const store = await openSqliteStore({ file, now: () => time, sweepEveryMs: 1_000_000 })
@@ -335,7 +335,7 @@ test('a page of the embedded store is short rather than late, and the next one g
   }
 })
 
-test('the folders of the embedded store and its files are for its owner alone', async context => {
+test('the folders and files of the embedded store are accessible only to their owner', async context => {
   const folder = join(dirname(await fileFor(context)), 'deep.er', 'data.d')
   const store = await openFor(context, join(folder, 'menshen.db'))
   await store.create('k', entry('a'))
@@ -344,7 +344,7 @@ test('the folders of the embedded store and its files are for its owner alone', 
   for (const name of await readdir(folder)) assert.equal((await stat(join(folder, name))).mode & 0o777, 0o600, name)
 })
 
-test('a clean stop leaves one file, whose tables explain themselves', async context => {
+test('a clean stop leaves one file with the expected tables, application_id and user_version', async context => {
   const file = await fileFor(context)
   const store = await openFor(context, file)
   await store.create('k', entry('a', ['label']))
@@ -373,7 +373,7 @@ test('a clean stop leaves one file, whose tables explain themselves', async cont
   assert.deepEqual(read('PRAGMA journal_mode'), ['wal'])
 })
 
-test('expired entries leave the file, the living stay, and what is proven stays proven', async context => {
+test('expired entries are swept from the file, live ones stay, and the generation does not change', async context => {
   const file = await fileFor(context)
   const store = await openSqliteStore({ file, now: Date.now, sweepEveryMs: 1 })
   context.after(() => store.close())
@@ -388,7 +388,7 @@ test('expired entries leave the file, the living stay, and what is proven stays 
   assert.ok(await store.read('living'))
 })
 
-test('changes that arrive together are one transaction', async context => {
+test('100 changes that arrive together take fewer than five transactions', async context => {
   const file = await fileFor(context)
   const store = await openFor(context, file)
   const generation = () => readNumber(file, `SELECT number FROM store_state WHERE name = 'generation'`)
@@ -398,7 +398,7 @@ test('changes that arrive together are one transaction', async context => {
   assert.ok(made > 0 && made < 5, `${made} transactions for 100 changes`)
 })
 
-test('a change that cannot be stored fails alone', async context => {
+test('a change that cannot be stored fails, and the changes that arrive with it succeed', async context => {
   const store = await openFor(context, await fileFor(context))
   const outcomes = await Promise.allSettled([
     store.create('good', entry('a')),
@@ -413,7 +413,7 @@ test('a change that cannot be stored fails alone', async context => {
   assert.equal(await store.count(), 0)
 })
 
-test('a sweep that fails is tried again, and never ends the process', async () => {
+test('a sweep that fails is retried and does not end the process', async () => {
   let [failures, left] = [0, 70]
   const done = Promise.withResolvers<void>()
   const sweeper = startSweeper({
@@ -435,7 +435,7 @@ test('a sweep that fails is tried again, and never ends the process', async () =
   await sweeper.stop()
 })
 
-test('a closed embedded store says that it is unavailable', async context => {
+test('calls to a closed embedded store fail with store_unavailable', async context => {
   const store = await openFor(context, await fileFor(context))
   const creating = store.create('k', entry('a'))
   await store.close()

@@ -16,7 +16,7 @@ import { startNeighbour } from '../neighbour.ts'
 const run = promisify(execFile)
 const KEEP = 100_000
 
-test('two processes that append at the same time lose nothing, and each keeps its order', async context => {
+test('two processes that append at the same time lose no event, and the events of each stay in order', async context => {
   const { store, neighbour } = await openShared(context)
   const batches = (who: string) => Array.from({ length: 150 }, (_, n) => [event(`${who}${n}a`), event(`${who}${n}b`)])
   const theirs = neighbour.call(...batches('t').map(batch => ['trail.append', batch, KEEP] as const))
@@ -34,7 +34,7 @@ test('two processes that append at the same time lose nothing, and each keeps it
   assert.deepEqual(seen, { result: await store.trail.read({ limit: 1, scan: 1 }) })
 })
 
-test('after kill -9 all that was acknowledged is there, in order, and the others go on', async context => {
+test('after kill -9, all acknowledged events are there in order, and another process can still append', async context => {
   const { store, neighbour } = await openShared(context)
   let acknowledged = 0
   const hundred = Promise.withResolvers<void>()
@@ -58,7 +58,7 @@ test('after kill -9 all that was acknowledged is there, in order, and the others
   )
 })
 
-test('a full disk is an error to each caller, never the end of the process, and passes', async context => {
+test('a full disk fails appends but not the process, and appends work again once there is space', async context => {
   const { neighbour } = await openShared(context)
   const limit = (bytes: string) =>
     run(requireProgram('prlimit'), ['--pid', String(neighbour.process.pid), `--fsize=${bytes}:`])
@@ -81,7 +81,7 @@ test('a full disk is an error to each caller, never the end of the process, and 
   assert.equal(await neighbour.leave(), 0)
 })
 
-test('an event with damaged tags has none, and the others are read', async context => {
+test('an event with damaged tags is read without tags, and the other events are unaffected', async context => {
   const { store, file } = await openShared(context)
   await store.trail.append([event('a'), event('b'), event('c')], KEEP)
   const database = new DatabaseSync(file)
@@ -92,7 +92,7 @@ test('an event with damaged tags has none, and the others are read', async conte
   assert.deepEqual(events.map(textOf), ['c', 'a'])
 })
 
-test('the trail of a closed store says that it is unavailable', async context => {
+test('the trail of a closed store fails with store_unavailable', async context => {
   const { store } = await openShared(context)
   const appending = store.trail.append([event('a')], KEEP)
   await store.close()
