@@ -544,3 +544,58 @@ test('waitForHolder reports whether the holder of a lease is done, has failed or
   assert.equal(await expired, 'expired')
   await store.close()
 })
+
+test('a lease is given back if the store executes the call that takes it after the call has failed', async () => {
+  const { store, leases } = openLeases()
+  const late = Promise.withResolvers<void>()
+  store.fault = async change => {
+    void late.promise.then(change)
+    throw new Error('no answer')
+  }
+  await assert.rejects(leases[0].take('a'), /no answer/)
+  store.fault = undefined
+  late.resolve()
+  await settle()
+  const waiting = leases[1].waitForHolder('a', async () => false)
+  assert.equal(await waiting, 'failed')
+  ;((await leases[1].take('a')) ?? assert.fail()).release()
+  await leases[1].settle()
+})
+
+test('an instance takes its lease again at once if the call that took it had failed although the store executed it', async () => {
+  const { store, leases } = openLeases()
+  store.fault = async change => {
+    await change()
+    throw new Error('no answer')
+  }
+  await assert.rejects(leases[0].take('a'), /no answer/)
+  store.fault = undefined
+  assert.ok(await leases[0].take('a'))
+})
+
+test('a lease that could not be released is released once the store answers again', async () => {
+  const { store, leases } = openLeases()
+  const lease = (await leases[0].take('a')) ?? assert.fail()
+  store.fault = async () => {
+    throw new Error('no answer')
+  }
+  lease.release()
+  await leases[0].settle()
+  store.fault = undefined
+  assert.equal(await leases[1].waitForHolder('a', async () => false), 'failed')
+})
+
+/** Two instances, and a store that can fail. */
+function openLeases() {
+  const now = () => START
+  const memory = createMemoryStore({ now })
+  const store: { fault: ((change: () => Promise<unknown>) => Promise<never>) | undefined } = { fault: undefined }
+  const fail = <Result>(change: () => Promise<Result>) => store.fault?.(change) ?? change()
+  const failing: Store = {
+    ...memory,
+    create: (key, entry) => fail(() => memory.create(key, entry)),
+    replace: (key, entry, version) => fail(() => memory.replace(key, entry, version)),
+  }
+  const open = () => createLeases(failing, LEASE_MS, now, () => {})
+  return { store, leases: [open(), open()] as const }
+}
