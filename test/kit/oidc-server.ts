@@ -32,6 +32,7 @@ export async function startOidcServer(t: TestContext, { metadata = {} }: { metad
   const calls: OidcCall[] = []
   const codes = new Map<string, { readonly nonce: string; readonly user: JWTPayload }>()
   const tokens = new Map<string, JWTPayload>()
+  const issued: { readonly access_token: string; readonly refresh_token: string; readonly id_token: string }[] = []
   const pushed = new Map<string, URLSearchParams>()
   const { url: issuer } = await listen(
     t,
@@ -72,13 +73,17 @@ export async function startOidcServer(t: TestContext, { metadata = {} }: { metad
       : `at-CANARY-${randomUUID()}`
     const refreshToken = `rt-CANARY-${randomUUID()}`
     tokens.set(accessToken, user).set(refreshToken, user)
+    const id_token = await sign({ sub: user.sub, sid: user.sid, nonce, ...state.idClaims } as JWTPayload, {
+      typ: 'JWT',
+    })
+    issued.push({ access_token: accessToken, refresh_token: refreshToken, id_token })
     return {
       access_token: accessToken,
       refresh_token: refreshToken,
       token_type: state.tokenType,
       expires_in: state.expiresIn,
       ...state.tokenFields,
-      id_token: await sign({ sub: user.sub, sid: user.sid, nonce, ...state.idClaims } as JWTPayload, { typ: 'JWT' }),
+      id_token,
     }
   }
 
@@ -167,6 +172,8 @@ export async function startOidcServer(t: TestContext, { metadata = {} }: { metad
     jwk,
     privateKey,
     sign,
+    /** The tokens of every sign-in and refresh. */
+    issued,
     calls,
     callsTo: (path: string) => calls.filter(call => call.path === path),
   })

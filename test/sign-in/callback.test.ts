@@ -289,12 +289,24 @@ test('each replay of a callback makes one exchange, which the provider refuses, 
   assert.equal((await client.get('/')).status, 200)
 })
 
-test('the same callback sent twice at once signs in at most once', async t => {
+test('the same callback sent twice at once signs in at most once, and exactly once if the provider only refuses the repeated code', async t => {
   const { client, provider } = await setUp(t, { application: false })
   const path = `/callback?code=${provider.codeFor()}&state=abc_idp`
+  // The provider revokes the tokens of a code that comes again: then none of the two may sign in.
   const locations = (await Promise.all([client.get(path), client.get(path)])).map(({ headers }) => headers.location)
   assert.equal(provider.callsTo('token').length, 2)
   assert.ok(locations.includes('/login?error=token_error'))
+
+  const release = provider.hold('token')
+  provider.answer('token', { kind: 'json', status: 400, body: { error: 'invalid_grant' } }, 'once')
+  const again = `/callback?code=${provider.codeFor()}&state=abc_idp`
+  const both = Promise.all([client.get(again), client.get(again)])
+  await provider.called('token', 4)
+  release()
+  const [done, refused] = (await both).sort((a, b) => b.setCookies.length - a.setCookies.length)
+  assert.deepEqual([done?.headers.location, refused?.headers.location], ['/', '/login?error=token_error'])
+  assert.deepEqual(refused?.setCookies, [], 'the session of the other stays')
+  assert.equal((await client.get('/')).status, 200)
 })
 
 test('a sign-in succeeds even if the previous session cannot be ended', async t => {

@@ -126,12 +126,13 @@ test('without STATE_CHECK=bound, a callback without an attempt does not restart 
   assert.equal(await finish(hardened.visitor(), '/callback?code=c&state=abc_idp'), INVALID)
 })
 
-test('cross-site images, frames and scripts, and prefetches, start no attempt', async t => {
+test('cross-site images, frames and scripts, and prefetches from any site, start no attempt', async t => {
   const { visitor, exchanges } = await openBound(t)
   for (const headers of [
     { 'sec-fetch-dest': 'image', 'sec-fetch-site': 'cross-site' },
     { 'sec-fetch-dest': 'iframe', 'sec-fetch-site': 'cross-site' },
     { 'sec-fetch-dest': 'empty', 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-dest': 'document', 'sec-fetch-site': 'cross-site', 'sec-purpose': 'prefetch' },
     { 'sec-fetch-dest': 'document', 'sec-purpose': 'prefetch' },
   ]) {
     const { status, setCookies } = await visitor().get(STRANGE, { headers })
@@ -142,9 +143,10 @@ test('cross-site images, frames and scripts, and prefetches, start no attempt', 
   assert.equal(exchanges(), 0)
 })
 
-test('a callback from the attempt of another browser restarts without its code and state, and creates no session', async t => {
+test('a callback from the attempt of another browser restarts without its code and state, and never signs in the user of that code', async t => {
   const { visitor, provider, exchanges } = await openBound(t)
   const [attacker, victim] = [visitor(), visitor()]
+  provider.behaviour.user = { username: 'attacker' }
   const planted = await comeBack(attacker)
   const restarted = await victim.get(planted)
   const location = assertRestarted(restarted, provider.url)
@@ -153,8 +155,18 @@ test('a callback from the attempt of another browser restarts without its code a
   assert.ok(!location.href.includes(searchParams.get('state') ?? '-'))
   assert.ok(!victim.cookies.has('menshen_session'))
   assert.equal(exchanges(), 0)
+  provider.behaviour.user = { username: 'victim' }
+  assert.equal(await finish(victim, await callbackOf(victim, restarted)), '/')
+  assert.equal(await usernameOf(victim), 'victim')
+  assert.equal(await finish(victim, planted), '/')
+  assert.equal(await usernameOf(victim), 'victim', 'not even when it comes again')
+  assert.equal(exchanges(), 1)
   assert.equal(await finish(attacker, planted), '/', 'the attempt is still that of its own browser')
+  assert.equal(await usernameOf(attacker), 'attacker')
 })
+
+const usernameOf = async (client: Client) =>
+  (await client.get('/_menshen/me')).json<{ userInfo: { username: string } }>().userInfo.username
 
 test('a retry is rate-limited like a sign-in and is refused above the limit', async t => {
   const { visitor, provider } = await openBound(t, { RATE_LIMIT_PER_MINUTE: '3' })

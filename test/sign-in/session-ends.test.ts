@@ -5,9 +5,10 @@ import { once } from 'node:events'
 import test from 'node:test'
 import { createMenshen, readSettings } from '../../src/index.ts'
 import { createCore } from '../../src/menshen.ts'
+import { keySha256, newKey } from '../../src/util/key-form.ts'
 import { type Client, type Response, signIn } from '../kit/client.ts'
 import { scrape } from '../kit/scrape.ts'
-import { type Scene, setUp } from '../kit/set-up.ts'
+import { type Scene, setUp, setUpOidc } from '../kit/set-up.ts'
 import { createTestLog } from '../kit/test-log.ts'
 import { until } from '../kit/until.ts'
 import { dial, setUpSockets } from '../kit/websocket.ts'
@@ -87,7 +88,7 @@ for (const [path, uri, method] of [
       assert.equal((await client.get('/', { headers: SCRIPT })).status, isActivity ? 200 : 401)
     })
 
-test('a page that only polls is signed out with one event, and the login page explains why once', async t => {
+test('a page that only polls is signed out with one event, and the login page explains why once, in Chinese or English', async t => {
   const scene = await setUp(t, { env: IDLE, provider: LONG_TOKENS })
   const client = await scene.user()
   for (let minute = 0; minute < 24; minute++) {
@@ -113,6 +114,14 @@ test('a page that only polls is signed out with one event, and the login page ex
   assert.doesNotMatch((await scene.visitor().get('/login', { headers: PAGE })).text, /长时间没有操作/)
   assert.match((await login()).text, /由于长时间没有操作，您已自动退出登录。/)
   assert.doesNotMatch((await login()).text, /长时间没有操作/)
+
+  const other = await scene.user('lisi')
+  scene.passSeconds(ENDED)
+  assert.ok(isToLogin(await other.get('/report', { headers: PAGE })))
+  await other.post('/_menshen/language', { language: 'en' })
+  const inEnglish = () => other.get('/login', { headers: PAGE })
+  assert.match((await inEnglish()).text, /You were signed out because you were inactive\./)
+  assert.doesNotMatch((await inEnglish()).text, /inactive/)
 })
 
 test('a device signed out by SESSIONS_PER_USER sees the reason in English and can sign in again', async t => {
@@ -253,7 +262,7 @@ test('session() of the library detects activity by the headers and the method of
   assert.equal(await session(PAGE), undefined)
 })
 
-test('reloads turn SESSION_IDLE_MINUTES on and off and SESSIONS_PER_USER on for existing sessions', async t => {
+test('reloads turn SESSION_IDLE_MINUTES and SESSIONS_PER_USER on and off for existing sessions', async t => {
   const { provider, url } = await setUp(t, { application: false, provider: LONG_TOKENS })
   const clock = { now: Date.parse('2026-03-01T08:00:00Z') }
   const settingsWith = (more: Record<string, string>) =>
@@ -281,14 +290,15 @@ test('reloads turn SESSION_IDLE_MINUTES on and off and SESSIONS_PER_USER on for 
   const third = await signInAgain()
   assert.deepEqual([await isAlive(first), await isAlive(second), await isAlive(third)].filter(Boolean).length, 2)
   await reload({})
+  const more = [await signInAgain(), await signInAgain()]
   clock.now += 2 * ENDED * 1000
-  assert.equal(await isAlive(third), true)
+  for (const cookie of [third, ...more]) assert.equal(await isAlive(cookie), true)
   await reload(IDLE)
   clock.now += ENDED * 1000
   assert.equal(await isAlive(third), false)
 })
 
-test('menshen_sessions_ended_total counts ended sessions by reason', async t => {
+test('menshen_sessions_ended_total counts sessions that users, developers or limits ended, by reason', async t => {
   const scene = await setUp(t, {
     env: { ...IDLE, SESSIONS_PER_USER: '2', METRICS_FROM: '127.0.0.1' },
     provider: LONG_TOKENS,
@@ -315,6 +325,37 @@ test('menshen_sessions_ended_total counts ended sessions by reason', async t => 
   scene.passSeconds(ENDED)
   await until(async () => (await count('idle')) === 1)
   assert.deepEqual([await count('idle'), await count('other')], [1, 0])
+})
+
+test('menshen_sessions_ended_total counts sessions that the API, the provider or a failed refresh ended', async t => {
+  const key = newKey()
+  const machines = [{ name: 'offboarding', keySha256: keySha256(key), api: ['sessions' as const] }]
+  const env = { REFRESH_FAILURE: 'clear', METRICS_FROM: '127.0.0.1' }
+  const { url, provider, user, visitor, passSeconds } = await setUpOidc(t, { env, config: { machines } })
+  const count = async (reason: string) => (await scrape(url)).value(`menshen_sessions_ended_total{reason="${reason}"}`)
+  const api = (path: string, method = 'GET') =>
+    visitor().request({ method, path: `/_menshen/api${path}`, headers: { authorization: `Bearer ${key}` } })
+
+  for (let n = 0; n < 2; n++) await user()
+  const [first] = (await api('/sessions')).json<{ sessions: { id: string }[] }>().sessions
+  assert.equal((await api(`/sessions/${first?.id}`, 'DELETE')).status, 204)
+  assert.equal(await count('api'), 1)
+  assert.equal((await api('/sessions?user=zhangsan', 'DELETE')).status, 200)
+  assert.equal(await count('api'), 2)
+
+  const told = await user()
+  const events = { 'http://schemas.openid.net/event/backchannel-logout': {} }
+  const token = await provider.sign({ events, jti: 'jti-1', sub: 'sub-1' }, { typ: 'logout+jwt' })
+  assert.equal((await visitor().post('/_menshen/backchannel-logout', { logout_token: token })).status, 200)
+  assert.equal(await count('backchannel'), 1)
+  assert.equal((await told.get('/_menshen/me')).status, 401)
+
+  const due = await user()
+  passSeconds(provider.expiresIn - 60)
+  provider.isAway = true
+  assert.ok(isToLogin(await due.get('/', { headers: PAGE })))
+  assert.equal(await count('refresh_failed'), 1)
+  assert.deepEqual([await count('api'), await count('backchannel'), await count('other')], [2, 1, 0])
 })
 
 test('the console shows when a session ends without activity, and does not list it afterwards', async t => {

@@ -8,6 +8,7 @@ import { refuseTakenPaths } from '../../src/config/conflicts.ts'
 import { type Config, createMenshen, MenshenError, readSettings } from '../../src/index.ts'
 import { type Client, createClient } from '../kit/client.ts'
 import { answerOf, type OidcServer, signedInAt, startOidcServer } from '../kit/oidc-server.ts'
+import { scrape } from '../kit/scrape.ts'
 import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { openGateway, setUpOidc } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
@@ -223,7 +224,7 @@ test('a user cannot take the name or the group of a user of another provider', a
   assert.equal((await (await stage.signIn('partners')).get('/p')).status, 200)
 })
 
-test('the default developer admin and role rows without a provider apply only to the first provider', async t => {
+test('the default developer admin and role rows without a provider apply only to the first provider, other rows to those that they name', async t => {
   const usual = await setUpTwoProviders(t)
   for (const provider of [usual.staff, usual.partners])
     provider.user = { sub: 'a', preferred_username: 'admin', groups: ['ops'] }
@@ -241,6 +242,13 @@ test('the default developer admin and role rows without a provider apply only to
   const roleOf = async (client: Client) => (await client.get('/_menshen/me')).json<{ userRole: string }>().userRole
   assert.equal(await roleOf(await own.signIn('staff')), 'ops')
   assert.equal(await roleOf(await own.signIn('partners')), 'partner')
+
+  const named = await setUpTwoProviders(t, {
+    config: { roles: [{ role: 'developer', provider: ['partners'], username: ['admin'] }] },
+  })
+  for (const provider of [named.staff, named.partners]) provider.user = { sub: 'a', preferred_username: 'admin' }
+  assert.equal(await consoleOf(await named.signIn('partners')), 200)
+  assert.equal(await consoleOf(await named.signIn('staff')), 403)
 })
 
 test('the console shows the provider, and ends the sessions of a user at one provider only', async t => {
@@ -352,18 +360,23 @@ test('back-channel logout by sub matches the sub of the provider, not the one ma
   assert.equal(await isSignedIn(unknown), false)
 })
 
-test('refresh, sign-out and revocation go only to the session’s own provider', async t => {
+test('refresh, sign-out and revocation go only to the session’s own provider, with the session’s own tokens', async t => {
   const stage = await setUpTwoProviders(t)
   const partner = await stage.signIn('partners')
   stage.passSeconds(3500)
   assert.equal(await isSignedIn(partner), true)
   const refreshed = stage.partners.callsTo('/token').filter(({ form }) => form.get('grant_type') === 'refresh_token')
   assert.equal(refreshed.length, 1)
+  const [first, second] = stage.partners.issued
+  assert.ok(first && second)
+  assert.equal(refreshed[0]?.form.get('refresh_token'), first.refresh_token)
   const out = await partner.post('/logout', '', { headers: { origin: stage.baseUrl } })
   const left = new URL(String(out.headers.location))
   assert.equal(left.origin, stage.partners.issuer)
   assert.equal(left.searchParams.get('client_id'), stage.partners.clientId)
-  assert.equal(stage.partners.callsTo('/revoke').length, 1)
+  assert.equal(left.searchParams.get('id_token_hint'), second.id_token)
+  const revoked = stage.partners.callsTo('/revoke').map(({ form }) => form.get('token'))
+  assert.deepEqual(revoked, [second.refresh_token])
   assert.deepEqual(
     stage.staff.calls.filter(({ path }) => !path.startsWith('/.well-known')),
     [],
@@ -371,7 +384,7 @@ test('refresh, sign-out and revocation go only to the session’s own provider',
   )
 })
 
-test('removing a provider from the configuration ends the sessions of its users', async t => {
+test('removing a provider from the configuration ends the sessions of its users, with the reason configuration in the metrics', async t => {
   const STORE = `sqlite:${tempFolder(t)}/menshen.db`
   const before = await setUpTwoProviders(t, { env: { STORE } })
   const [staff, partner] = [await before.signIn('staff'), await before.signIn('partners')]
@@ -379,7 +392,7 @@ test('removing a provider from the configuration ends the sessions of its users'
   const { staff: kept } = before.providers
   const after = await openGateway(
     t,
-    { STORE, UPSTREAM: before.upstream.url, PORT: new URL(before.url).port },
+    { STORE, UPSTREAM: before.upstream.url, PORT: new URL(before.url).port, METRICS_FROM: '127.0.0.1' },
     { config: { providers: { staff: kept } } },
   )
   assert.equal(await isSignedIn(staff), true)
@@ -389,15 +402,17 @@ test('removing a provider from the configuration ends the sessions of its users'
   assert.equal(await isSignedIn(partner), false)
   const ended = after.lines.filter(({ event }) => event === 'session_ended').map(({ fields }) => fields)
   assert.equal(ended.length, 1)
+  assert.equal((await scrape(after.url)).value('menshen_sessions_ended_total{reason="configuration"}'), 1)
   assert.equal(before.partners.callsTo('/token').length, 1, 'nothing more is sent to it')
 })
 
-test('with a single provider, pages, identity headers and /_menshen/me name no provider', async t => {
+test('with a single provider, pages, cookies, identity headers and /_menshen/me name no provider', async t => {
   const { upstream, client, user } = await setUpOidc(t)
   const page = (await client.get('/login')).text
   assert.equal(page.match(/<form [^>]*class="sign-in"/g)?.length, 1)
   assert.doesNotMatch(page, /name="provider"/)
   const admin = await user({ sub: 'a', preferred_username: 'admin' })
+  assert.deepEqual([...admin.cookies.keys()].sort(), ['menshen_attempt', 'menshen_session'])
   await admin.get('/')
   const { headers } = upstream.last()
   assert.equal(headers['x-forwarded-user'], 'admin')

@@ -209,8 +209,9 @@ suite('updateData', () => {
     }
   })
 
-  test('updateData accepts plain JSON objects of up to 16 KB, and rejects anything else without changing the data', async t => {
-    const { menshen, signIn } = await setUpEmbedded(t)
+  test('updateData accepts plain JSON objects of up to 16 KB, as onSignIn does, and rejects anything else without changing the data', async t => {
+    const returned: { data?: unknown } = {}
+    const { menshen, signIn, get, provider } = await setUpEmbedded(t, { onSignIn: () => returned.data as object })
     const cookie = await signIn()
     const fits = { text: 'x'.repeat(16 * 1024 - '{"text":""}'.length) }
     await menshen.updateData(request(cookie), fits)
@@ -229,6 +230,15 @@ suite('updateData', () => {
     for (const [data, message] of wrong)
       await assert.rejects(menshen.updateData(request(cookie), data as never), { code: 'bad_settings', message })
     assert.deepEqual((await sessionOf(menshen, cookie)).data, fits)
+
+    // A hook that returns nothing, or null, stores no data.
+    for (const [data] of wrong.filter(([data]) => data !== undefined && data !== null)) {
+      returned.data = data
+      const refused = await get(`/callback?code=${provider.codeFor()}&state=abc_idp`)
+      assert.equal(refused?.headers.get('location'), '/login?error=callback_error', typeof data)
+    }
+    returned.data = fits
+    assert.deepEqual((await sessionOf(menshen, await signIn())).data, fits)
   })
 
   test('updateData rejects without a session, and does not revive a session that has ended', async t => {
