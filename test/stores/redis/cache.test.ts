@@ -315,12 +315,14 @@ describe('cached records', () => {
     assert.equal(await store.read('k'), undefined)
   })
 
-  test('cached records are trusted on a silent connection for 2.5 seconds at most, and are read again on the next one', async t => {
+  test('cached records are trusted on a silent connection for 2.5 seconds at most, and are read and cached again on the next one', async t => {
     const relay = await startRelay(server.port)
     t.after(() => relay.close())
     const [far, near] = [await open(t, relay.port), await open(t)]
     await far.create('k', entry('a'))
+    await far.create('stays', entry('a'))
     const version = await versionOf(far, 'k')
+    const versionThatStays = await versionOf(far, 'stays')
     const connectionEnds = relay.nextEnd()
     relay.mute()
     await near.remove('k')
@@ -338,6 +340,9 @@ describe('cached records', () => {
     relay.unmute()
     await until(() => far.ready().then(() => true))
     assert.equal(await far.read('k'), undefined)
+    assert.equal(far.isCurrent('stays', versionThatStays), false, 'nothing is known of it on this connection')
+    assert.equal(await versionOf(far, 'stays'), versionThatStays)
+    assert.equal(far.isCurrent('stays', versionThatStays), true)
   })
 })
 

@@ -9,7 +9,7 @@ import { createRateLimit } from '../../../src/http/rate-limit.ts'
 import { openLimitClient } from '../../../src/stores/redis/connection.ts'
 import { startRedis } from '../../kit/redis-server.ts'
 import { openScriptedProvider } from '../../kit/scripted-provider.ts'
-import { openGateway, setUp } from '../../kit/set-up.ts'
+import { openGateway } from '../../kit/set-up.ts'
 import { until } from '../../kit/until.ts'
 
 test('two instances on one Redis share the rate limit for sign-in requests', async t => {
@@ -39,15 +39,18 @@ test('two instances on one Redis share the rate limit for sign-in requests', asy
   assert.deepEqual(statuses, together)
 })
 
-test('while Redis is unavailable, an instance enforces the rate limit alone', async t => {
+test('while Redis is unavailable, each instance enforces the rate limit alone', async t => {
   const redis = await startRedis()
   t.after(() => redis.stop())
-  const env = { STORE: `redis://${redis.host}`, RATE_LIMIT_PER_MINUTE: '3' }
-  const { visitor } = await setUp(t, { env, application: false })
+  const provider = await openScriptedProvider(t)
+  const env = { ...provider.settings, STORE: `redis://${redis.host}`, RATE_LIMIT_PER_MINUTE: '3' }
+  const gateways = await Promise.all([openGateway(t, env), openGateway(t, env)])
   await redis.kill()
-  const statuses: number[] = []
-  for (let n = 0; n < 5; n++) statuses.push((await visitor().post('/login')).status)
-  assert.deepEqual(statuses, [303, 303, 303, 429, 429])
+  for (const { visitor } of gateways) {
+    const statuses: number[] = []
+    for (let n = 0; n < 5; n++) statuses.push((await visitor().post('/login')).status)
+    assert.deepEqual(statuses, [303, 303, 303, 429, 429])
+  }
 })
 
 const requestFrom = (address: string): ProxyRequest => ({
