@@ -377,7 +377,7 @@ test('a logout token with the provider’s session id ends the session even afte
   assert.equal(await me(user), 401)
 })
 
-test('a changed username appears in the identity headers, the assertion and the console', async t => {
+test('a changed username appears in the identity headers, the assertion, the account page and the console', async t => {
   const upstream = await startUpstream(t)
   const config: Config = {
     roles: [
@@ -398,6 +398,9 @@ test('a changed username appears in the identity headers, the assertion and the 
   says({ preferred_username: 'lisi', groups: ['staff'], name: '李四' })
   rp.passSeconds(DUE)
   assert.deepEqual(await seen(), ['lisi', 'common', ['staff'], '李四', 'lisi', 'staff'])
+  const { text } = await user.get('/_menshen/account')
+  assert.match(text, /<dd>lisi<\/dd>/)
+  assert.doesNotMatch(text, /<dd>zhangsan<\/dd>/)
   op.bend.userinfo = right => ({ ...right, preferred_username: 'admin', name: 'A' })
   const admin = await accepts()
   const listed = async (name: string) => (await admin.get(`/_menshen/console/sessions?username=${name}`)).text

@@ -141,7 +141,7 @@ test('a delayed write of activity does not overwrite later activity from another
   assert.equal(await seenAt(other, key), scene.now())
 })
 
-test('the activity of 500 sessions at the same time is written for every session', async t => {
+test('the activity of 500 sessions at the same time is written for every session, and none ends early on another instance', async t => {
   const scene = createEndScene()
   t.after(scene.close)
   const sessions = await scene.instance({ idleMinutes: IDLE })
@@ -151,6 +151,9 @@ test('the activity of 500 sessions at the same time is written for every session
   await until(() => scene.writes.length === opened.length)
   const seen = await Promise.all(opened.map(({ key }) => seenAt(sessions, key)))
   assert.ok(seen.every(at => at === scene.now()))
+  scene.pass(IDLE_MS)
+  const other = await scene.instance({ idleMinutes: IDLE })
+  for (const { ticket } of opened) assert.equal(typeof (await other.getFresh(ticket)), 'object')
 })
 
 test('an idle session without further requests is no longer listed, and is ended and reported', async t => {

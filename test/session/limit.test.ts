@@ -88,16 +88,23 @@ test('a session that expired for inactivity does not use up SESSIONS_PER_USER', 
   )
 })
 
-test('without SESSIONS_PER_USER no session ends, and a limit set by a reload applies at the next sign-in', async t => {
+test('without SESSIONS_PER_USER and within it no session ends, and a limit set or lowered by a reload applies at the next sign-in', async t => {
   const scene = createEndScene()
   t.after(scene.close)
   const sessions = await scene.instance()
   for (let n = 0; n < 5; n++) await scene.signIn(sessions)
   assert.equal(await sessions.count(), 5)
-  sessions.useSettings({ SESSION_IDLE_MINUTES: 0, SESSIONS_PER_USER: 3 })
-  assert.equal(await sessions.count(), 5)
-  await scene.signIn(sessions)
-  assert.equal(await sessions.count(), 3)
+  sessions.useSettings({ SESSION_IDLE_MINUTES: 0, SESSIONS_PER_USER: 7 })
+  for (let n = 0; n < 2; n++) await scene.signIn(sessions)
+  assert.equal(await sessions.count(), 7)
+  assert.deepEqual(scene.ended(), [])
+  for (const limit of [6, 3]) {
+    const before = await sessions.count()
+    sessions.useSettings({ SESSION_IDLE_MINUTES: 0, SESSIONS_PER_USER: limit })
+    assert.equal(await sessions.count(), before)
+    await scene.signIn(sessions)
+    assert.equal(await sessions.count(), limit)
+  }
 })
 
 describe('a hundred parallel sign-ins on two instances leave exactly SESSIONS_PER_USER sessions', () => {

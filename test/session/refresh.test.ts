@@ -1,6 +1,7 @@
 // The table of states: a token is refreshed when it expires within five minutes, once, and never at the user's expense.
 
 import assert from 'node:assert/strict'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import test, { type TestContext } from 'node:test'
 import type { Answer } from '../kit/answers.ts'
 import { type Client, type Response, signIn } from '../kit/client.ts'
@@ -332,11 +333,19 @@ test('a provider that hangs until PROVIDER_TIMEOUT_MS ends the session, and the 
   assert.ok(isOver(await get()))
 })
 
-test('a provider that refuses connections at a refresh ends the session and clears its cookie', async t => {
+test('a provider that refuses connections at a refresh is tried three times, then the session ends and its cookie is cleared', async t => {
   const { gateway, get, provider } = await openSignedIn(t)
   gateway.passSeconds(LIFE - 100)
+  let refused = 0
+  const onConnectError = (message: unknown) => {
+    const { connectParams } = message as { connectParams: { host: string } }
+    if (connectParams.host === new URL(provider.url).host) refused++
+  }
+  subscribe('undici:client:connectError', onConnectError)
+  t.after(() => unsubscribe('undici:client:connectError', onConnectError))
   await provider.close()
   const answer = await get()
+  assert.equal(refused, 3)
   assert.ok(isOver(answer))
   assert.ok(isCleared(answer))
   assert.ok(isOver(await get()))
@@ -503,12 +512,19 @@ test('a user who signs in again while the refresh of the old session hangs keeps
   assert.equal(userInfo.username, 'lisi')
 })
 
-test('a user stays signed in even if tokens never live longer than the refresh lead, and no refresh token is reused', async t => {
-  const { gateway, visitor, provider } = await openSignedIn(t, {}, { expiresIn: 120 })
+test('if tokens never live longer than the refresh lead, each visit refreshes them, the user stays signed in and no refresh token is reused', async t => {
+  const { gateway, visitor, provider, refreshes } = await openSignedIn(t, {}, { expiresIn: 120 })
   for (let n = 0; n < 5; n++) {
     gateway.passSeconds(100)
+    const before = refreshes()
     const pages = await Promise.all(Array.from({ length: 10 }, () => visitor.get('/')))
     assert.ok(pages.every(isServed))
+    assert.ok(refreshes() > before)
+  }
+  const before = refreshes()
+  for (let visit = 1; visit <= 2; visit++) {
+    assert.ok(isServed(await visitor.get('/')))
+    assert.equal(refreshes(), before + visit)
   }
   assert.equal(provider.reuses, 0)
 })
