@@ -341,13 +341,26 @@ test('only the Host header of a request selects its host, not forwarding headers
   assert.deepEqual(scene.wiki.received, [])
 })
 
-test('over https, the entry cookie of a host has the __Host- prefix and no Domain', async t => {
+test('over https, the entry cookie and the session cookie of a host have the __Host- prefix and no Domain', async t => {
   const scene = await setUpHosts(t, { env: { BASE_URL: 'https://portal.test' } })
   const headers = { ...PAGE, host: 'wiki.test' }
   const answer = await scene.visitor().get('/', { headers })
   const [cookie = ''] = answer.setCookies
   assert.match(cookie, /^__Host-menshen_entry=[\w-]{43}; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax; Secure$/)
   assert.match(answer.headers.location ?? '', /^https:\/\/portal\.test\/_menshen\/enter\?to=https:\/\/wiki\.test\/&n=/)
+
+  const browser = scene.browser()
+  await browser.signIn(scene.provider, {}, 'https://portal.test')
+  const given: string[] = []
+  let page = await browser.get('https://wiki.test/')
+  while (page.headers.location) {
+    page = await browser.follow(page)
+    given.push(...page.setCookies)
+  }
+  assert.equal(page.text, 'the wiki')
+  const [session = '', ...more] = given.filter(one => /session=/.test(one))
+  assert.match(session, /^__Host-menshen_session=[\w-]{43}; Path=\/; Max-Age=604800; HttpOnly; SameSite=Lax; Secure$/)
+  assert.deepEqual(more, [])
 })
 
 test('an application can neither set nor read Menshen’s cookies for its host', async t => {

@@ -105,6 +105,37 @@ test('with disableIdleGc, the space for new objects grows back to at least 30 MB
   assert.ok(after >= GROWN_MB, `${after} of ${before} MB`)
 })
 
+/** The flags that each version of V8 is started with. */
+const FLAGS = `
+  import v8 from 'node:v8'
+  import { syncBuiltinESMExports } from 'node:module'
+  let flags = []
+  v8.setFlagsFromString = flag => flags.push(flag.replace(/=.*/, ''))
+  syncBuiltinESMExports()
+  const { disableIdleGc, setV8Flags } = await import('${MODULE}')
+  const written = ['14.5.1', '14.6.1', '14.8.1', '15.0.245'].map(version => {
+    flags = []
+    setV8Flags(version)
+    disableIdleGc(version)
+    return flags
+  })
+  process.stdout.write(JSON.stringify(written))
+`
+
+test('V8 gets the flag for buffers before 14.8 only, and the flag for idle collections from 14.6 on', async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', FLAGS])
+  const buffers = '--external-memory-accounted-in-global-limit'
+  const idle = '--memory-reducer-gc-count'
+  const always = ['--no-allocation-site-pretenuring', '--max-inlined-bytecode-size-cumulative']
+  const growth = '--semi-space-growth-factor'
+  assert.deepEqual(JSON.parse(stdout), [
+    [buffers, ...always, growth],
+    [buffers, ...always, idle, growth],
+    [...always, idle, growth],
+    [...always, idle, growth],
+  ])
+})
+
 test('V8 versions up to 14.7 are recognized as older than 14.8, and later ones such as 14.10 are not', () => {
   const versions = ['13.6.233.10-node.28', '14.6.202.34-node.34', '14.7.1', '14.8.1', '14.10.3', '15.0.245']
   assert.deepEqual(
