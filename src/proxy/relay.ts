@@ -76,6 +76,9 @@ export class UpstreamBusy extends Error {
   }
 }
 
+/** They are written whether or not the client reads, so an application that never stops sending them would fill the memory. */
+const MAX_INTERIM_BYTES = 65_536
+const INTERIM_HEAD_BYTES = 64
 const STALE = new Set<unknown>(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE', 'ERR_HTTP2_SESSION_ERROR'])
 
 export function startRelay(options: RelayOptions): void {
@@ -105,6 +108,8 @@ class Relay implements SlotHolder, Dispatcher.DispatchHandler {
   #slowChecks = 0
   /** The bytes that are left of a body whose last part ends the answer; NaN if its length is unknown or trailers may follow. */
   #bodyLeft = Number.NaN
+  /** What the client may still get of interim answers. */
+  #interimBytesLeft = MAX_INTERIM_BYTES
   #suffix: Buffer | undefined
 
   constructor(options: RelayOptions) {
@@ -198,7 +203,8 @@ class Relay implements SlotHolder, Dispatcher.DispatchHandler {
   ): void {
     const { response, upstream, takesScript } = this.#options
     if (status < 200) {
-      inform(response, status, received)
+      this.#interimBytesLeft -= INTERIM_HEAD_BYTES + String(received.link ?? '').length
+      if (this.#interimBytesLeft > 0) inform(response, status, received)
       return
     }
     this.#state = 'answered'

@@ -129,7 +129,7 @@ export function keptTrailers(trailers: IncomingHttpHeaders): [name: string, valu
   return kept
 }
 
-function clearsCookies(header: string | string[]): boolean {
+export function clearsCookies(header: string | string[]): boolean {
   return /"cookies"|"\*"/.test(String(header))
 }
 

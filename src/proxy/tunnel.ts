@@ -13,7 +13,7 @@ import { request as httpRequest, STATUS_CODES } from '../util/node-http.ts'
 import type { SlotHolder } from './capacity.ts'
 import { failureEvent } from './forward.ts'
 import type { RequestHeaders } from './request-headers.ts'
-import type { ResponseHeaders } from './response-headers.ts'
+import { clearsCookies, type ResponseHeaders } from './response-headers.ts'
 import { pathForUpstream, prefixedCookie } from './stripped-prefix.ts'
 import { withChanges } from './upstream-headers.ts'
 import type { ExchangedTokenFor, Upstream } from './upstreams.ts'
@@ -183,8 +183,9 @@ function accept({ isOwnCookie }: TunnelOptions, tunnel: Tunnel, { rawHeaders, he
   const changes = upstream.responseChanges ?? {}
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const [name = '', value = ''] = rawHeaders.slice(i, i + 2)
-    if (Object.hasOwn(changes, name.toLowerCase())) continue
-    if (name.toLowerCase() !== 'set-cookie') lines.push(`${name}: ${value}`)
+    const lowerCased = name.toLowerCase()
+    if (Object.hasOwn(changes, lowerCased) || (lowerCased === 'clear-site-data' && clearsCookies(value))) continue
+    if (lowerCased !== 'set-cookie') lines.push(`${name}: ${value}`)
     else if (!isOwnCookie(value)) lines.push(`${name}: ${prefixedCookie(upstream, value, path)}`)
   }
   for (const name in changes) if (changes[name] !== null) lines.push(`${name}: ${changes[name]}`)

@@ -191,6 +191,21 @@ test('interim responses are forwarded before the final one', async t => {
   assert.match(answer, /hello$/)
 })
 
+test('at most 64 KiB of interim responses are forwarded for a request', async t => {
+  const hint = `HTTP/1.1 103 Early Hints\r\nlink: </${'a'.repeat(1000)}.css>; rel=preload\r\n\r\n`
+  const upstream = await startRawUpstream(t, socket => {
+    socket.write(hint.repeat(1000))
+    socket.write('HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello')
+  })
+  const scene = await setUp(t, { env: { UPSTREAM: upstream.url } })
+  const user = await scene.user()
+  const answer = await raw(scene.url, request('GET / HTTP/1.1', `cookie: ${cookieOf(user)}`))
+  const hints = answer.match(/^HTTP\/1\.1 103 /gm) ?? []
+  assert.ok(hints.length > 50 && hints.length < 65, String(hints.length))
+  assert.match(answer, /\r\n\r\nHTTP\/1\.1 200 OK\r\n/)
+  assert.match(answer, /hello$/)
+})
+
 test('a compressed body is forwarded unchanged', async t => {
   const zipped = gzipSync('门神'.repeat(1000))
   const scene = await setUp(t, {

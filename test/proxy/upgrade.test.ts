@@ -133,13 +133,16 @@ test('a browser that disconnects before an upgrade is answered leaves no connect
   )
 })
 
-test('an upgrade response has the session cookie of a refresh, and no session cookie that the application sets', async t => {
+test('an upgrade response has the session cookie of a refresh, and no session cookie or Clear-Site-Data of the application', async t => {
   const scene = await setUpSockets(t)
-  scene.sockets.on('headers', lines => lines.push('set-cookie: menshen_session=evil', 'set-cookie: a=1'))
+  scene.sockets.on('headers', lines =>
+    lines.push('set-cookie: menshen_session=evil', 'set-cookie: a=1', 'Clear-Site-Data: "cookies"'),
+  )
   const user = await scene.user()
   scene.passSeconds(7200 - 200)
   const socket = dial(scene, user)
   const [answer] = (await once(socket, 'upgrade')) as [IncomingMessage]
+  assert.equal(answer.headers['clear-site-data'], undefined)
   const cookies = answer.headers['set-cookie'] ?? []
   assert.equal(cookies.length, 2)
   assert.equal(cookies[0], 'a=1')
