@@ -30,7 +30,10 @@ export async function createPersonalKey(
   if (obstacle === 'step_up_failed') return errorAnswer(pages, request, obstacle, { cookies, outcome: 'refused' })
   if (obstacle) return keyStepUpAnswer(context, request, caller, draftQuery(wish))
   const claims = await auth.sessions.readClaims(ticket)
-  const made = await auth.personalKeys.create({ ...loaded.session, claims }, wish)
+  const made = await auth.personalKeys.create(
+    { ...loaded.session, claims, askedAt: loaded.session.tokenIssuedAt },
+    wish,
+  )
   if (typeof made === 'string') return accountAnswer(context, request, caller, { problem: made, draft: wish })
   // The user signed out while the key was created, so it is revoked too, and was never shown.
   if (!(await auth.sessions.loadLatest(ticket))) {

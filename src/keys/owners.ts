@@ -35,10 +35,15 @@ export interface KeyOwner {
   readonly groups: readonly string[]
   readonly provider?: string
   readonly claims: StoredClaims
+  /** When the provider was asked. */
+  readonly askedAt: number
 }
 
 export interface KeyOwners {
-  /** The provider has confirmed who the user is: updates the owner of their keys. Nothing is written for a user without keys. */
+  /**
+   * The provider has confirmed who the user is: updates the owner of their keys, unless the record has a later answer. Nothing is
+   * written for a user without keys.
+   */
   confirm(user: ConfirmedUser): Promise<void>
   /** The user's record, which lasts at least until then. If there is none, it is created from what this session knows. */
   ensure(user: ConfirmedUser, until: number): Promise<{ readonly key: string; readonly id: string }>
@@ -53,6 +58,11 @@ export interface KeyOwners {
 
 const PREFIX = 'key-owner:'
 const LABEL_PREFIX = 'key-owner.'
+/**
+ * How long before the last answer an older one may have been asked for. A record from further in the future than that comes from a clock
+ * that was wrong.
+ */
+const LONGEST_CALL_MS = 10 * 60_000
 /** A username or a `sub` belongs to one user per provider. */
 const MOST_OWNERS = 100
 
@@ -62,6 +72,7 @@ const ownerSchema: z.ZodType<KeyOwner> = z.object({
   groups: z.array(z.string()),
   provider: z.string().exactOptional(),
   claims: storedClaimsSchema,
+  askedAt: z.number(),
 })
 
 interface KeyOwnersOptions {
@@ -88,8 +99,10 @@ export function createKeyOwners({ store, keyring }: KeyOwnersOptions): KeyOwners
         const stored = await store.read(key)
         const owner = stored && (await open(stored))
         if (!owner) return
+        const age = owner.askedAt - user.askedAt
+        if (age > 0 && age < LONGEST_CALL_MS) return
         const next = toOwner(owner.id, user)
-        if (JSON.stringify(next) === JSON.stringify(owner)) return
+        if (JSON.stringify({ ...next, askedAt: owner.askedAt }) === JSON.stringify(owner)) return
         const entry = toEntry(key, next, user, stored.expiresAt, keys)
         if ((await store.replace(key, entry, stored.version)) !== undefined) return
       }
@@ -135,9 +148,9 @@ export function ownerKeyOf(label: string): string {
   return PREFIX + label
 }
 
-function toOwner(id: string, { userInfo, groups = [], provider, claims }: ConfirmedUser): KeyOwner {
+function toOwner(id: string, { userInfo, groups = [], provider, claims, askedAt }: ConfirmedUser): KeyOwner {
   const lasting = { ...claims, claims: withoutTokenClaims(claims.claims) }
-  return { id, userInfo, groups, ...(provider === undefined ? {} : { provider }), claims: lasting }
+  return { id, userInfo, groups, ...(provider === undefined ? {} : { provider }), claims: lasting, askedAt }
 }
 
 function toEntry(key: string, owner: KeyOwner, { idToken }: ConfirmedUser, expiresAt: number, keys: DataKeys): Entry {

@@ -40,6 +40,8 @@ export interface IdentityRefreshes {
 /** The user as the provider last confirmed them. */
 export interface ConfirmedUser extends Pick<Session, 'userInfo' | 'groups' | 'provider' | 'idToken'> {
   readonly claims: StoredClaims
+  /** When the provider was asked, or a moment before. An answer can arrive after that to a later question. */
+  readonly askedAt: number
 }
 
 export type SelectClaims = (
@@ -51,6 +53,7 @@ export interface IdentityRefreshOptions {
   readonly store: Store
   readonly providers: { get(id: string | undefined): IdentityProvider | undefined }
   readonly settings: Pick<Settings, 'PROVIDER_PARALLEL_CALLS'> & Partial<Pick<Settings, 'IDENTITY_REFRESH'>>
+  readonly now: () => number
   readonly report: Report
   readonly reasons?: Pick<EndReasons, 'note'>
   /** Called at a sign-in and after a refresh, when the provider has confirmed who the user is. */
@@ -131,12 +134,13 @@ async function refreshIdentity(options: IdentityRefreshOptions, refresh: Identit
 }
 
 async function askAndSave(options: IdentityRefreshOptions, refresh: IdentityRefresh): Promise<RefreshResult> {
-  const { providers, report, readClaims, selectClaims, save } = options
+  const { providers, now, report, readClaims, selectClaims, save } = options
   const { ticket, saved, tokens, provider, ask } = refresh
   const { session } = saved
   const { userInfo, groups = [], idToken } = session
   const before = await readClaims(ticket)
   const { claims, exclusiveClaims } = before
+  const askedAt = now()
   const answer = await orVerdict(
     ask({ userInfo, groups, idToken, claims, exclusiveClaims, isLost: path => isUnknownClaim(before, path) }),
   )
@@ -147,7 +151,7 @@ async function askAndSave(options: IdentityRefreshOptions, refresh: IdentityRefr
   if (typeof answer === 'string') return endSession(options, saved, answer)
   // Includes the session's tokens, because a refresh may leave some out.
   const { storedClaims, droppedClaims } = selectClaims(answer, { ...session, ...tokens })
-  await options.onUserConfirmed?.({ ...session, ...answer, claims: storedClaims })
+  await options.onUserConfirmed?.({ ...session, ...answer, claims: storedClaims, askedAt })
   const isSame = sameUser(session, answer) && claimsText(before) === claimsText(storedClaims)
   if (isSame) return saved
   const latest = await save(ticket, saved, { user: { ...answer, claims: storedClaims } })

@@ -232,9 +232,11 @@ export function createSessions(given: SessionsOptions): Sessions {
       const [opened] = await Promise.all([
         stored.create(data ? { ...session, data } : session, origin, storedClaims, since),
         // The session does not depend on it.
-        options.onUserConfirmed?.({ ...session, claims: storedClaims }).catch((error: unknown) => {
-          options.report('sign_in_incomplete', { ...userFields(session), ...errorFields(error), step: 'key_owner' })
-        }),
+        options
+          .onUserConfirmed?.({ ...session, claims: storedClaims, askedAt: session.tokenIssuedAt })
+          .catch((error: unknown) => {
+            options.report('sign_in_incomplete', { ...userFields(session), ...errorFields(error), step: 'key_owner' })
+          }),
       ])
       idle.watch(opened.loaded)
       return opened

@@ -183,6 +183,26 @@ test('a key has the groups and role that the provider returned at the owner’s 
   assert.equal((await bring(key, '/money')).status, 200, 'another user is another owner')
 })
 
+test('a key keeps the groups of the latest sign-in when the response to an earlier question arrives after it', async t => {
+  const { user, make, bring, provider, passSeconds } = await setUpPersonalKeys(t, {
+    env: { IDENTITY_REFRESH: 'always' },
+  })
+  const laptop = await user('zhangsan', { ou_name: 'finance' })
+  const key = await make(laptop)
+  passSeconds(7200 - 200)
+  const calls = provider.callsTo('userinfo').length
+  const { promise: until, resolve: answer } = Promise.withResolvers<void>()
+  provider.answer('userinfo', { kind: 'held', until }, 'once')
+  const page = laptop.get('/')
+  await provider.called('userinfo', calls + 1)
+  passSeconds(1)
+  await user('zhangsan', { ou_name: 'other' })
+  assert.equal((await bring(key, '/money')).status, 403)
+  answer()
+  await page
+  assert.equal((await bring(key, '/money')).status, 403)
+})
+
 test('a user’s keys are revoked by a sign-out everywhere, which closes their WebSockets, and by one in the console', async t => {
   const { user, make, bring, post, eventsOf, url, upstream } = await setUpPersonalKeys(t)
   const sockets = new WebSocketServer({ server: upstream.server })
