@@ -23,7 +23,7 @@ function messageOf(attempt: () => unknown): string {
   return ''
 }
 
-test('a missing sub or username names the field, the places, and what came, as names and types', () => {
+test('the error for a missing sub or username names the field, where it was looked for, and the names and types of the response', () => {
   const config = { preset: 'oauth2', fields: { sub: ['open_id', ['tid', 'oid']], username: ['login'] } }
   const said = { userinfo: { nick: '李四', mobile: '13811111111', dept: { id: 5 } }, token: { uid: 7, tid: '' } }
   assert.equal(
@@ -40,13 +40,13 @@ test('a missing sub or username names the field, the places, and what came, as n
   )
 })
 
-test('a field of the operator becomes part of the user info, and is empty where nothing is said', () => {
+test('a configured field becomes part of the user info, and is empty if the provider sends no value', () => {
   const config = { preset: 'oidc', fields: { employee_no: ['work.no'], floor: ['work.floor'] } }
   const { userInfo } = facts({ userinfo: { sub: 's', work: { no: 12 } } }, config)
   assert.deepEqual({ ...userInfo }, { ...facts({ userinfo: { sub: 's' } }).userInfo, employee_no: '12', floor: '' })
 })
 
-test('a field of the operator takes no name that means something else', () => {
+test('a configured field with a reserved or invalid name is refused', () => {
   for (const [field, expected] of [
     ['role', /: provider\.fields\.role: this name has another meaning/],
     ['iss', /: provider\.fields\.iss: this name has another meaning/],
@@ -70,7 +70,7 @@ test('a sub or username with half of a surrogate pair is refused', () => {
   assert.equal(facts({ userinfo: { sub: 's', preferred_username: '门神😀' } }).userInfo.username, '门神😀')
 })
 
-test('only sub and username are demanded, the other fields become empty', () => {
+test('only sub and username are required, and other missing fields are empty', () => {
   const { userInfo, groups } = facts({ userinfo: { sub: 's', email: null, nickname: 7, phone_number: {} } })
   assert.deepEqual(userInfo, {
     sub: 's',
@@ -84,14 +84,14 @@ test('only sub and username are demanded, the other fields become empty', () => 
   assert.deepEqual(groups, [])
 })
 
-test('oidc takes the username from preferred_username, else email, else sub, whichever answer has it', () => {
+test('the oidc preset takes the username from preferred_username, then email, then sub, of any response', () => {
   const userinfo = { sub: 's', name: 'N' }
   assert.equal(facts({ userinfo, id_token: { sub: 's', preferred_username: 'u', email: 'e' } }).userInfo.username, 'u')
   assert.equal(facts({ userinfo, id_token: { sub: 's', email: 'e', email_verified: true } }).userInfo.username, 'e')
   assert.equal(facts({ userinfo, id_token: { sub: 's' } }).userInfo.username, 's')
 })
 
-test('claims are all that was said, the first source first, and only of sources that count', () => {
+test('claims merge the responses of userInfoFrom, and the first source wins', () => {
   const said = {
     userinfo: { sub: 's', a: 1 },
     id_token: { sub: 's', a: 2, b: 2 },
@@ -101,7 +101,7 @@ test('claims are all that was said, the first source first, and only of sources 
   assert.deepEqual(facts(said).claims, { sub: 's', a: 1, b: 2 })
 })
 
-test('require admits users who have one of the values, and no one else', () => {
+test('require admits only users who have one of the values of each claim', () => {
   const config = { preset: 'oidc', require: { hd: ['example.com'], groups: ['staff', 'guests'] } }
   const user = (more: object) => ({ userinfo: { sub: 's', ...more } })
   assert.equal(facts(user({ hd: 'example.com', groups: ['x', 'guests'] }), config).userInfo.sub, 's')
@@ -112,7 +112,7 @@ test('require admits users who have one of the values, and no one else', () => {
     )
 })
 
-test('the groups of idaas are a list, and none where it sends none or something else', () => {
+test('the idaas preset reads groups from a list, and has none for any other value', () => {
   const user = { sub: 's', username: 'u' }
   const groupsOf = (groups: unknown) => facts({ userinfo: { ...user, groups } }, { preset: 'idaas' }).groups
   assert.deepEqual(groupsOf(['a', 'b']), ['a', 'b'])
@@ -121,7 +121,7 @@ test('the groups of idaas are a list, and none where it sends none or something 
   assert.deepEqual(groupsOf([{ name: 'a' }]), [])
 })
 
-test('a field of idaas that is not text is an error', () => {
+test('the idaas preset refuses a field that is not a string', () => {
   const user = { sub: 's', username: 'u' }
   const config = { preset: 'idaas' }
   assert.equal(facts({ userinfo: { ...user, email: null } }, config).userInfo.email, '')
@@ -134,7 +134,7 @@ test('a field of idaas that is not text is an error', () => {
 
 const MAIL = 'boss@corp.example'
 
-test('an e-mail address that the provider has not verified is neither username nor e-mail', () => {
+test('an unverified e-mail address becomes neither username, e-mail address nor claim', () => {
   for (const preset of ['oidc', 'auth0', 'google', 'logto', 'authing', 'tencent-eiam', 'zitadel', 'okta', 'gitea'])
     for (const email_verified of [false, 'false', 'no', 0, 1, {}, []]) {
       const { userInfo, claims } = facts({ userinfo: { sub: 's-1', email: MAIL, email_verified } }, { preset })
@@ -147,7 +147,7 @@ test('an e-mail address that the provider has not verified is neither username n
   assert.deepEqual([verified.userInfo.username, verified.userInfo.email, verified.claims.email], [MAIL, MAIL, MAIL])
 })
 
-test('where nothing is said of an address it counts at providers that are known to verify all, and nowhere else', () => {
+test('an e-mail address without email_verified is accepted only from presets that verify every address', () => {
   const emailOf = (preset: string, said: object) =>
     facts({ userinfo: { sub: 's-1', username: 'u', preferred_username: 'u', ...said } }, { preset }).userInfo.email
   for (const preset of ['oidc', 'auth0', 'google', 'logto', 'authing', 'keycloak', 'casdoor'])
@@ -169,7 +169,7 @@ test('where nothing is said of an address it counts at providers that are known 
   }
 })
 
-test('the verdict counts for the answer that has the address, and one answer that denies it is enough', () => {
+test('email_verified applies to the address in the same response, and one response that denies it suffices', () => {
   const username = (said: ProviderClaims) => facts(said).userInfo.username
   const id_token = { sub: 's', email: MAIL, email_verified: true }
   assert.equal(username({ userinfo: { sub: 's', email: MAIL }, id_token }), MAIL, 'gitea: only the id_token says it')
@@ -177,7 +177,7 @@ test('the verdict counts for the answer that has the address, and one answer tha
   assert.equal(username({ userinfo: { sub: 's', email: 'BOSS@corp.example', email_verified: false }, id_token }), 's')
 })
 
-test('an address that is denied does not come back under another name', () => {
+test('an unverified e-mail address is not taken from another field either', () => {
   const said = { sub: 's', preferred_username: 'Boss@Corp.example', email: MAIL, email_verified: false }
   assert.equal(facts({ userinfo: said }).userInfo.username, 's')
   const config = { preset: 'oidc', fields: { username: ['mail', 'sub'], contact: ['mail'], email: ['mail'] } }
@@ -191,7 +191,7 @@ test('an address that is denied does not come back under another name', () => {
   assert.deepEqual(emailOf('no').claims.profile, { ok: 'no', x: 1 })
 })
 
-test('what is treated as verified can be configured, and a whole refusal says why there is no username', () => {
+test('emailVerified and ALLOW_UNVERIFIED_EMAIL accept more addresses, and the error for a missing username says why', () => {
   const said = { userinfo: { sub: 's', email: MAIL, email_verified: 'true' } }
   assert.equal(facts(said).userInfo.email, '', 'a text counts as unverified, unless the provider is known for it')
   const cognito = { preset: 'oidc', emailVerified: { email_verified: [true, 'true'] } }
@@ -207,7 +207,7 @@ test('what is treated as verified can be configured, and a whole refusal says wh
   assert.equal(mapUser(said, one).userInfo.username, MAIL)
 })
 
-test('what is denied in one answer is denied in all of them, however it is written and under whatever name', () => {
+test('an address that is unverified in one response is removed from all of them, in every spelling and field', () => {
   const rows: [name: string, said: ProviderClaims, fields?: object][] = [
     [
       'the verdict in the other answer',
@@ -254,7 +254,7 @@ test('what is denied in one answer is denied in all of them, however it is writt
   assert.equal(facts(split, oauth2).userInfo.username, 's', 'a provider that is known to verify all denies this one')
 })
 
-test('a username that is not an address of the answers stays, whatever is said of the address', () => {
+test('a username that differs from the e-mail address does not depend on email_verified', () => {
   const username = (said: object, fields?: object) =>
     facts({ userinfo: { sub: 's', ...said } }, { preset: 'oidc', ...(fields && { fields }) }).userInfo.username
   for (const email_verified of [false, null, undefined]) {
