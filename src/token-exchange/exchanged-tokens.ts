@@ -11,6 +11,7 @@ import { z } from 'zod'
 import type { Settings } from '../config/settings.ts'
 import { errorFields, MenshenError } from '../errors.ts'
 import type { Report } from '../events.ts'
+import { UnsentRequestError } from '../provider/fetch.ts'
 import type { Provider } from '../provider/provider.ts'
 import { RefusalError } from '../provider/refusal.ts'
 import { createBackoffs } from '../session/backoffs.ts'
@@ -110,8 +111,9 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
     return started
   }
 
-  function assertNoFailure(key: string, provider: string | undefined): void {
-    if (backoffs.isOn(key) || backoffs.isOn(backoffOf(provider))) throw new RecentFailure()
+  function assertNoFailure(key: string, provider: string | undefined, target: ExchangeTarget): void {
+    const names = [key, backoffOf(provider), backoffOf(provider, target)]
+    if (names.some(name => backoffs.isOn(name))) throw new RecentFailure()
   }
 
   /** Asks the provider, unless it has just failed. */
@@ -123,19 +125,21 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
   ): Promise<UsableToken> {
     const provider = providers.get(id)
     if (!provider) throw new MenshenError('provider_refused', 'the provider of this session is no longer configured')
-    assertNoFailure(key, id)
-    const ofProvider = backoffOf(id)
+    assertNoFailure(key, id, target)
     try {
       const exchanged = await exchangeToken(provider, accessToken, target)
-      backoffs.forget(key)
-      backoffs.forget(ofProvider)
+      for (const name of [key, backoffOf(id), backoffOf(id, target)]) backoffs.forget(name)
       return usable(exchanged, now())
     } catch (error) {
-      // A refusal is about this user; a provider that does not answer answers no user.
-      const failed = error instanceof MenshenError && error.code === 'provider_unreachable' ? ofProvider : key
+      const failed = failedBackoff(error, key, id, target)
       if (!backoffs.isOn(failed)) backoffs.lengthen(failed)
       throw error
     }
+  }
+
+  /** Whether the session has ended during the exchange, also at another instance. */
+  async function hasEnded({ key }: LoadedSession): Promise<boolean> {
+    return (await store.readLatest(key)) === undefined
   }
 
   async function read(key: string, ticket: string): Promise<UsableToken | undefined> {
@@ -171,7 +175,7 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
       const known = await read(key, ticket)
       if (known) return known
       // Avoids a write for each request that fails.
-      assertNoFailure(key, session.provider)
+      assertNoFailure(key, session.provider, target)
       const lease = await leases.take(name)
       if (!lease) {
         const result = await leases.waitForHolder(name, async () => (await read(key, ticket)) !== undefined)
@@ -184,7 +188,10 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
         if (saved) return saved
         const asked = await ask(key, session.accessToken, session.provider, target)
         await save(key, ticket, loaded, asked)
-        return asked
+        if (!(await hasEnded(loaded))) return asked
+        await store.remove(key)
+        revokeLater([asked.token], loaded)
+        throw new MenshenError('provider_refused', 'the session ended during the exchange')
       } finally {
         lease.release()
       }
@@ -197,6 +204,11 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
     } catch (error) {
       report('provider_not_told', { ...errorFields(error), ...sessionFields(ended) })
     }
+  }
+
+  function revokeLater(tokens: readonly string[], ended: Pick<LoadedSession, 'key' | 'session'>): void {
+    const revocation = revoke(tokens, ended).finally(() => revocations.delete(revocation))
+    revocations.add(revocation)
   }
 
   function getSync({ exchangedTokens = [] }: LoadedSession, { id }: ExchangeTarget): string | undefined {
@@ -231,9 +243,7 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
         await Promise.all(entries.map(({ key }) => store.remove(key)))
         tokens.push(...entries.flatMap(entry => open(entry, ticket)?.token ?? []))
       }
-      if (tokens.length === 0) return
-      const revocation = revoke(tokens.slice(0, MOST_PER_SESSION), ended).finally(() => revocations.delete(revocation))
-      revocations.add(revocation)
+      if (tokens.length > 0) revokeLater(tokens.slice(0, MOST_PER_SESSION), ended)
     },
 
     async settle() {
@@ -256,9 +266,19 @@ function keyOf({ key, session }: LoadedSession, { id }: ExchangeTarget): string 
   return `exchanged:${hash('sha256', JSON.stringify([key, id, session.accessToken]), 'base64url')}`
 }
 
-/** One backoff for all exchanges with a provider. */
-function backoffOf(provider = ''): string {
-  return `provider ${provider}`
+/** One backoff for all exchanges with a provider, or for those for one target. */
+function backoffOf(provider = '', target?: ExchangeTarget): string {
+  return target ? `provider ${provider} target ${target.id}` : `provider ${provider}`
+}
+
+/**
+ * A refusal is about this user. Without a connection the provider answers no user; with one, a call without an answer says nothing about
+ * other targets.
+ */
+function failedBackoff(error: unknown, key: string, provider: string | undefined, target: ExchangeTarget): string {
+  if (error instanceof UnsentRequestError) return backoffOf(provider)
+  const hasNoAnswer = error instanceof MenshenError && error.code === 'provider_unreachable'
+  return hasNoAnswer ? backoffOf(provider, target) : key
 }
 
 function labelOf(sessionKey: string): string {

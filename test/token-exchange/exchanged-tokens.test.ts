@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import test, { type TestContext } from 'node:test'
 import { MenshenError } from '../../src/index.ts'
+import { UnsentRequestError } from '../../src/provider/fetch.ts'
 import type { LoadedSession } from '../../src/session/cache.ts'
 import { newTicket, recordKey } from '../../src/session/ticket.ts'
 import { openStore } from '../../src/stores/open.ts'
@@ -19,7 +20,7 @@ async function setUpInstances(t: TestContext) {
   const now = () => clock.now
   const store = await openStore('memory:', now, () => {})
   t.after(() => store.close())
-  const calls: { readonly accessToken: string; answer(token: string): void; fail(): void }[] = []
+  const calls: { readonly accessToken: string; answer(token: string): void; fail(error?: Error): void }[] = []
   const called = Promise.withResolvers<void>()
   const revoked: string[] = []
   const provider = {
@@ -27,14 +28,21 @@ async function setUpInstances(t: TestContext) {
     requestGrant: (_what: string, { subject_token: accessToken = '' }: Readonly<Record<string, string>>) =>
       new Promise<object>((resolve, reject) => {
         const answer = (token: string) => resolve({ access_token: token, expires_in: 600 })
-        const fail = () => reject(new MenshenError('provider_answer', 'no'))
+        const fail = (error: Error = new MenshenError('provider_answer', 'no')) => reject(error)
         calls.push({ accessToken, answer, fail })
         called.resolve()
       }),
   }
   const open = () =>
     createExchangedTokens({ store, providers: { get: () => provider }, settings: SETTINGS, now, report: () => {} })
-  return { clock, store, calls, revoked, called: called.promise, open }
+  async function begin(): Promise<string> {
+    const ticket = newTicket()
+    const record = { value: Buffer.from('session'), expiresAt: clock.now + 3_600_000, labels: [] }
+    await store.create(recordKey(ticket), record)
+    return ticket
+  }
+
+  return { clock, store, calls, revoked, called: called.promise, open, begin }
 }
 
 function sessionOf(ticket: string, accessToken: string, signedInAt: number): LoadedSession {
@@ -43,8 +51,8 @@ function sessionOf(ticket: string, accessToken: string, signedInAt: number): Loa
 }
 
 test('three instances with one store make one call for a session and a target', async t => {
-  const { clock, calls, called, open } = await setUpInstances(t)
-  const ticket = newTicket()
+  const { clock, calls, called, open, begin } = await setUpInstances(t)
+  const ticket = await begin()
   const load = () => sessionOf(ticket, 'at-1', clock.now)
   const instances = [open(), open(), open()]
   const asked = instances.map(tokens => tokens.get(ticket, load(), ONE))
@@ -56,8 +64,8 @@ test('three instances with one store make one call for a session and a target', 
 })
 
 test('a call that fails also fails for the instances that wait for it', async t => {
-  const { clock, calls, called, open } = await setUpInstances(t)
-  const ticket = newTicket()
+  const { clock, calls, called, open, begin } = await setUpInstances(t)
+  const ticket = await begin()
   const asked = [open(), open()].map(tokens => tokens.get(ticket, sessionOf(ticket, 'at-1', clock.now), ONE))
   const settled = Promise.allSettled(asked)
   await called
@@ -70,8 +78,8 @@ test('a call that fails also fails for the instances that wait for it', async t 
 })
 
 test('the token in the store is not used after a refresh, nor for another ticket, target or scope', async t => {
-  const { clock, calls, open } = await setUpInstances(t)
-  const [ticket, other] = [newTicket(), newTicket()]
+  const { clock, calls, open, begin } = await setUpInstances(t)
+  const [ticket, other] = [await begin(), await begin()]
   const ask = async (loaded: LoadedSession, by: string, target = ONE) => {
     const asked = open().get(by, loaded, target)
     const before = calls.length
@@ -90,9 +98,9 @@ test('the token in the store is not used after a refresh, nor for another ticket
 })
 
 test('ending a session revokes and removes its exchanged tokens, and those of other sessions stay', async t => {
-  const { clock, calls, revoked, store, open } = await setUpInstances(t)
+  const { clock, calls, revoked, store, open, begin } = await setUpInstances(t)
   const tokens = open()
-  const tickets = [newTicket(), newTicket()]
+  const tickets = [await begin(), await begin()]
   for (const ticket of tickets) {
     const asked = tokens.get(ticket, sessionOf(ticket, ticket, clock.now), ONE)
     while (calls.at(-1)?.accessToken !== ticket) await new Promise(resolve => setImmediate(resolve))
@@ -110,8 +118,8 @@ test('ending a session revokes and removes its exchanged tokens, and those of ot
 })
 
 test('ending a session removes all its exchanged tokens, even if they exceed a page of the store', async t => {
-  const { clock, store, open } = await setUpInstances(t)
-  const ticket = newTicket()
+  const { clock, store, open, begin } = await setUpInstances(t)
+  const ticket = await begin()
   const label = `exchanged.${recordKey(ticket)}`
   const entry = { value: Buffer.from('sealed'), expiresAt: clock.now + 60_000, labels: [label] }
   for (let index = 0; index < 150; index++) await store.create(`exchanged:${index}`, entry)
@@ -120,11 +128,54 @@ test('ending a session removes all its exchanged tokens, even if they exceed a p
 })
 
 test('an exchange without an access token, or with one that is bound to a key, is rejected without a call', async t => {
-  const { clock, calls, open } = await setUpInstances(t)
-  const ticket = newTicket()
+  const { clock, calls, open, begin } = await setUpInstances(t)
+  const ticket = await begin()
   const bound = sessionOf(ticket, 'at-1', clock.now)
   Object.assign(bound.session, { dpopKey: 'x.y.d' })
   for (const loaded of [sessionOf(ticket, '', clock.now), bound])
     await assert.rejects(open().get(ticket, loaded, ONE), TokenExchangeError)
   assert.equal(calls.length, 0)
+})
+
+test('a token that is exchanged while its session ends at another instance is revoked, removed and not used', async t => {
+  const { clock, calls, called, revoked, store, open, begin } = await setUpInstances(t)
+  const [one, other] = [open(), open()]
+  const ticket = await begin()
+  const asked = one.get(ticket, sessionOf(ticket, 'at-1', clock.now), ONE)
+  const rejected = assert.rejects(asked, TokenExchangeError)
+  await called
+  await store.take(recordKey(ticket))
+  await other.endAllOf(ticket, sessionOf(ticket, 'at-1', clock.now))
+  calls[0]?.answer('xt-late')
+  await rejected
+  await one.settle()
+  assert.deepEqual(revoked, ['xt-late'])
+  assert.deepEqual((await store.list({ label: `exchanged.${recordKey(ticket)}`, limit: 10 })).entries, [])
+})
+
+test('a target for which the provider does not answer does not stop exchanges for others; a missing connection does', async t => {
+  const { clock, calls, open, begin } = await setUpInstances(t)
+  const tokens = open()
+  const ask = async (audience: string, settle: (call: (typeof calls)[number]) => void) => {
+    const ticket = await begin()
+    const asked = tokens.get(ticket, sessionOf(ticket, 'at-1', clock.now), exchangeTarget({ audience }))
+    const result = asked.then(
+      () => 'token',
+      ({ reason }: TokenExchangeError) => reason,
+    )
+    const before = calls.length
+    for (let n = 0; n < 20 && calls.length === before; n++) await new Promise(resolve => setImmediate(resolve))
+    const call = calls[before]
+    if (call) settle(call)
+    return result
+  }
+  const noAnswer = new MenshenError('provider_unreachable', 'no answer')
+  assert.equal(await ask('slow', call => call.fail(noAnswer)), 'provider_unreachable')
+  assert.equal(await ask('slow', call => call.answer('xt')), 'recently_failed')
+  assert.equal(await ask('quick', call => call.answer('xt')), 'token')
+  assert.equal(
+    await ask('quick', call => call.fail(new UnsentRequestError('ECONNREFUSED', undefined))),
+    'provider_unreachable',
+  )
+  assert.equal(await ask('other', call => call.answer('xt')), 'recently_failed')
 })
