@@ -2,7 +2,14 @@
 import type { IncomingMessage } from 'node:http'
 import type { Request, RequestHandler } from 'express'
 import { type Admitted, addCookies, MenshenError, type Role, sendAnswer } from '../index.ts'
-import { type AnyMenshen, assertInstance, assertRoles, notInFront, type SessionOf } from './registered.ts'
+import {
+  type AnyMenshen,
+  assertInstance,
+  assertNoArguments,
+  assertRoles,
+  notInFront,
+  type SessionOf,
+} from './registered.ts'
 
 /**
  * Tells the compiler the roles and fields of `req.user`:
@@ -91,7 +98,8 @@ function leadsTo(router: unknown, path: string, middleware: RequestHandler): boo
 }
 
 /** For a route: redirects visitors to the login page. */
-export function requireUser(): RequestHandler {
+export function requireUser(...none: never[]): RequestHandler {
+  assertNoArguments(none)
   return require('requireUser')
 }
 

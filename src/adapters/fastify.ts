@@ -1,7 +1,14 @@
 // menshen/fastify: sign-in for a Fastify application, as a plugin for the scope that registers it.
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, preHandlerAsyncHookHandler } from 'fastify'
 import { type Admitted, addCookies, isOwnPath, MenshenError, type Role } from '../index.ts'
-import { type AnyMenshen, assertInstance, assertRoles, notInFront, type SessionOf } from './registered.ts'
+import {
+  type AnyMenshen,
+  assertInstance,
+  assertNoArguments,
+  assertRoles,
+  notInFront,
+  type SessionOf,
+} from './registered.ts'
 
 /**
  * Tells the compiler the roles and fields of `request.user`:
@@ -94,7 +101,8 @@ function addOwnRoutes(app: FastifyInstance, { signInPaths = DEFAULT_PATHS, callb
 }
 
 /** For a route's `preHandler`: redirects visitors to the login page. */
-export function requireUser(): preHandlerAsyncHookHandler {
+export function requireUser(...none: never[]): preHandlerAsyncHookHandler {
+  assertNoArguments(none)
   return require('requireUser')
 }
 

@@ -14,7 +14,7 @@ import {
   type Role,
   type Session,
 } from '../index.ts'
-import { assertInstance, assertRoles, notInFront } from './registered.ts'
+import { assertInstance, assertNoArguments, assertRoles, notInFront } from './registered.ts'
 
 /** What `menshen(auth)` provides for the routes: `c.get('user')`. */
 export interface MenshenVariables<R extends Role = Role, F extends string = string> {
@@ -75,7 +75,8 @@ function assertRoot(path: string, signInPaths?: readonly string[]): void {
 }
 
 /** For a route: redirects visitors to the login page. */
-export function requireUser(): AnyMiddleware & MiddlewareHandler {
+export function requireUser(...none: never[]): AnyMiddleware & MiddlewareHandler {
+  assertNoArguments(none)
   return require('requireUser')
 }
 

@@ -6,7 +6,7 @@ import { notFound, redirect } from 'next/navigation.js'
 import { NextResponse } from 'next/server.js'
 import { createShared, newEvaluation } from '../dev-reload.ts'
 import { addCookies, type Menshen, MenshenError, type Role, type Session, type TokenExchange } from '../index.ts'
-import { assertInstance, assertRoles } from './registered.ts'
+import { assertInstance, assertNoArguments, assertRoles } from './registered.ts'
 
 /** The options of `createMenshen` name the roles `R` and the further fields `F` of the user info. */
 export interface NextMenshen<R extends Role = Role, F extends string = string> {
@@ -66,7 +66,8 @@ function createAdapter(create: () => Promise<Menshen>, { address }: NextMenshenO
     return machine ?? (await start()).session(asked)
   }
 
-  async function requireUser() {
+  async function requireUser(...none: never[]) {
+    assertNoArguments(none)
     return (await auth()) ?? redirect((await start()).loginPath)
   }
 

@@ -29,6 +29,14 @@ export function assertRoles(roles: readonly unknown[]): void {
     )
 }
 
+/** `requireUser('developer')` would admit every user, and `requireUser` without `()` would never answer. */
+export function assertNoArguments(given: readonly unknown[]): void {
+  if (given.length === 0) return
+  const [first] = given
+  const remedy = typeof first === 'string' ? `use requireRole('${first}')` : 'write requireUser()'
+  throw new MenshenError('bad_settings', `requireUser: expected no arguments; ${remedy}.`)
+}
+
 /** The order in the program is wrong, so the user is not known yet. */
 export function notInFront(name: 'requireUser' | 'requireRole', remedy: string): MenshenError {
   return new MenshenError('bad_settings', `${name}: Menshen does not protect this route; ${remedy}.`)

@@ -13,6 +13,7 @@ import type { RefusalCode } from '../access/conditions.ts'
 import { isLoopback } from '../config/deployment.ts'
 import { isTrusted } from '../config/networks.ts'
 import type { Role } from '../config/role-names.ts'
+import { MenshenError } from '../errors.ts'
 import {
   errorAnswer,
   jsonAnswer,
@@ -287,6 +288,9 @@ function conditionAnswer(
 /** For a request that the rules have admitted. A caller who does not meet the page's requirement gets the same answer as from a rule. */
 export function createRequire(context: SignInContext, request: GatewayRequest, admission: Admission) {
   return (roles?: readonly Role[]): Response | undefined => {
+    // The method `includes` of a text would compare parts of names.
+    if (roles !== undefined && !Array.isArray(roles))
+      throw new MenshenError('bad_settings', "require: expected a list of roles, for example require(['developer']).")
     const role = callerOf(admission)?.who.role
     if (role !== undefined && (!roles || roles.includes(role))) return undefined
     const outcome = role === undefined ? 'visitor' : 'refused'

@@ -176,6 +176,19 @@ suite('menshen/express', () => {
     assert.equal((await visitor().get('/app/page', { headers: { accept: 'text/html' } })).headers.location, '/login')
   })
 
+  test('requireUser throws an error if it gets an argument, in each adapter', async () => {
+    const { requireUser: ofFastify } = await import('../../src/adapters/fastify.ts')
+    const { requireUser: ofHono } = await import('../../src/adapters/hono.ts')
+    for (const given of [requireUser, ofFastify, ofHono]) {
+      const call = given as unknown as (argument: unknown) => void
+      assert.throws(() => call('developer'), /requireUser: expected no arguments; use requireRole\('developer'\)\.$/)
+      assert.throws(() => call({ url: '/' }), /requireUser: expected no arguments; write requireUser\(\)\.$/)
+    }
+    // @ts-expect-error: without () it is not a handler
+    const forgotten = (app: Express) => app.get('/', requireUser)
+    assert.ok(forgotten)
+  })
+
   test('menshen/express throws an error if requireRole is called without valid role names', () => {
     for (const roles of [[], [''], [['developer']], [undefined]])
       assert.throws(() => requireRole(...(roles as [string])), /^MenshenError: requireRole: expected names of roles/)

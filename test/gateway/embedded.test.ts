@@ -391,6 +391,12 @@ suite('admit', () => {
       ),
     )
     assert.equal(user.require([])?.status, 403)
+    // JavaScript has no types, and `includes` of a text compares parts.
+    for (const roles of ['common', 'm', '', {}])
+      assert.throws(
+        () => user.require(roles as unknown as string[]),
+        /^MenshenError: require: expected a list of roles/,
+      )
     const visitor = await menshen.admit(request('/public/a', PAGE))
     assert.equal(visitor.require()?.headers.get('location'), '/login')
     const script = await menshen.admit(request('/public/a', { accept: 'application/json' }))
