@@ -5,6 +5,7 @@ import { createServer } from 'node:http'
 import test from 'node:test'
 import { type Config, readSettings } from '../../src/index.ts'
 import { createCore } from '../../src/menshen.ts'
+import { zhCN } from '../../src/text/zh-CN.ts'
 import { newKey } from '../../src/util/key-form.ts'
 import { createClient } from '../kit/client.ts'
 import { createCommandRunner } from '../kit/command-runner.ts'
@@ -60,12 +61,17 @@ test('a session is listed with all its fields, and its id is the same as in the 
   assert.equal(eventsOf('sign_in')[0]?.session, id.slice(0, 10))
 })
 
-test('no API response contains a session ticket or a personal key', async t => {
-  const { user, call, makeKey } = await setUpApi(t)
+test('no API response contains a session ticket, a token of the provider or a personal key', async t => {
+  const { user, call, makeKey, provider } = await setUpApi(t)
   const client = await user('zhangsan')
   const key = await makeKey(client)
+  const tokens = provider.livingTokens
+  assert.equal(tokens.length, 2, 'an access token and a refresh token')
+  await until(async () => (await call('/audit')).text.includes('key_created'))
   const answers = await Promise.all(['/sessions', '/keys', '/audit', '/openapi.json'].map(path => call(path)))
+  answers.push(await call('/sessions?user=zhangsan', { method: 'DELETE' }))
   const text = answers.map(answer => answer.text).join()
+  for (const token of tokens) assert.ok(!text.includes(token))
   const ticket = client.cookies.get('menshen_session') ?? assert.fail()
   assert.ok(!text.includes(ticket))
   assert.ok(!text.includes(key))
@@ -184,8 +190,9 @@ test('the id of a session or key is shortened to ten characters in every log lin
   for (const secret of [id, key, pasted]) assert.ok(!JSON.stringify(lines).includes(secret), secret)
 })
 
-test('a machine can use only the parts of the API that its configuration names, and a refusal is audited with its name', async t => {
+test('a machine can use only the parts of the API that its configuration names, and every refusal is audited with its name', async t => {
   const { call, user, eventsOf } = await setUpApi(t)
+  const refusals: string[] = []
   const zhangsan = await user('zhangsan')
   const [session] = (await call('/sessions')).json<{ sessions: ApiSession[] }>().sessions
   const calls = {
@@ -199,12 +206,16 @@ test('a machine can use only the parts of the API that its configuration names, 
         const [method = '', path = ''] = line.split(' ')
         const answer = await call(path, { method, ...bearer(KEYS[machine]) })
         if (machine === scope) assert.ok([200, 404].includes(answer.status), line)
-        else assert.deepEqual([answer.status, errorOf(answer)], [403, 'insufficient_scope'], `${machine} ${line}`)
+        else {
+          assert.deepEqual([answer.status, errorOf(answer)], [403, 'insufficient_scope'], `${machine} ${line}`)
+          refusals.push(`machine:${machine} ${method}`)
+        }
       }
   const ended = await call(`/sessions/${session?.id}`, { method: 'DELETE', ...bearer(KEYS.audit) })
   assert.equal(ended.status, 403)
   // Before the method, the parameters and the id are looked at.
   assert.equal((await call('/sessions?x=1', { method: 'PATCH', ...bearer(KEYS.audit) })).status, 403)
+  refusals.push('machine:audit DELETE', 'machine:audit PATCH')
   assert.ok(await isSignedIn(zhangsan))
   for (const machine of ['sessions', 'keys', 'audit'] as const)
     assert.equal((await call('/openapi.json', bearer(KEYS[machine]))).status, 200)
@@ -212,7 +223,12 @@ test('a machine can use only the parts of the API that its configuration names, 
   assert.equal(refused?.user, 'machine:keys')
   assert.equal(refused?.reason, 'insufficient_scope')
   assert.equal(refused?.key, 'machine')
-  await until(async () => (await call('/audit?event=refused&user=machine%3Aaudit')).text.includes('insufficient_scope'))
+  assert.equal(eventsOf('refused').length, refusals.length)
+  type Refusal = Record<'user' | 'method' | 'reason', string>
+  const audited = async () => (await call('/audit?event=refused&limit=200')).json<{ events: Refusal[] }>().events
+  await until(async () => (await audited()).length >= refusals.length)
+  const found = (await audited()).map(({ user, method, reason }) => `${user} ${method} ${reason}`)
+  assert.deepEqual(found.sort(), refusals.map(refusal => `${refusal} insufficient_scope`).sort())
 })
 
 test('a machine with networks is refused from other addresses, by the API and by rules, whatever X-Forwarded-For contains', async t => {
@@ -249,7 +265,7 @@ test('made-up keys are rate-limited with 429 and Retry-After, while a valid key 
   assert.equal(eventsOf('rate_limited')[0]?.kind, 'ticket')
 })
 
-test('unknown paths get 404, unsupported methods get 405 with Allow and a JSON error, and neither ends a session', async t => {
+test('unknown paths get 404 and unsupported methods get 405 with Allow, both with a JSON error, and neither ends a session', async t => {
   const { call, user, url } = await setUpApi(t)
   const zhangsan = await user('zhangsan')
   const [{ id } = { id: '' }] = (await call('/sessions')).json<{ sessions: ApiSession[] }>().sessions
@@ -270,7 +286,8 @@ test('unknown paths get 404, unsupported methods get 405 with Allow and a JSON e
     for (const method of ['GET', 'DELETE', 'POST', 'OPTIONS']) {
       const answer = await call(path, { method, ...bearer(KEYS.admin) })
       const isResource = /^\/sessions\/[^/]+$/.test(path)
-      assert.equal(answer.status, isResource ? (method === 'DELETE' ? 404 : 405) : 404, `${method} ${path}`)
+      const expected = isResource && method !== 'DELETE' ? [405, 'method_not_allowed'] : [404, 'not_found']
+      assert.deepEqual([answer.status, errorOf(answer)], expected, `${method} ${path}`)
     }
   for (const path of [`/sessions/${id}x`, `/sessions/${'a'.repeat(43)}`, '/sessions/~', `/sessions/%${id}`])
     assert.ok([400, 404].includes((await call(path, { method: 'DELETE' })).status), path)
@@ -384,7 +401,7 @@ test('an unknown, repeated, empty, too long or invalid parameter gets 400 with i
   assert.match((await call('/none')).text, /此地址不存在。可用的有：\/_menshen\/api\/sessions、\/_menshen\/api\//)
 })
 
-test('a session is ended once by its id, a request body is ignored, and the audit trail names the machine', async t => {
+test('a session is ended once by its id, with or without a body; its user learns why, and the audit trail names the machine', async t => {
   const { call, user, eventsOf } = await setUpApi(t)
   const [zhangsan, lisi] = [await user('zhangsan'), await user('lisi')]
   const [{ id } = { id: '' }] = (await call('/sessions?user=zhangsan')).json<{ sessions: ApiSession[] }>().sessions
@@ -393,6 +410,8 @@ test('a session is ended once by its id, a request body is ignored, and the audi
   assert.deepEqual([await isSignedIn(zhangsan), await isSignedIn(lisi)], [false, true])
   const again = await call(`/sessions/${id}`, { ...request })
   assert.deepEqual([again.status, errorOf(again)], [404, 'not_found'])
+  const reasonShown = async () => (await zhangsan.get('/login')).text.includes(zhCN['ended.ended_by_developer'])
+  assert.deepEqual([await reasonShown(), await reasonShown()], [true, false])
   const [ended, ...more] = eventsOf('session_ended')
   assert.deepEqual(more, [])
   const { session, by, byUser, ended: count } = ended ?? {}
@@ -411,6 +430,9 @@ test('a session is ended once by its id, a request body is ignored, and the audi
   const [admin] = [await user('admin')]
   const page = (await admin.get('/_menshen/console/audit?event=session_ended')).text
   assert.match(page, /机器（API）.*machine:sessions/s)
+  const [other] = (await call('/sessions?user=lisi')).json<{ sessions: ApiSession[] }>().sessions
+  assert.equal((await call(`/sessions/${other?.id}`, { method: 'DELETE', ...bearer(KEYS.sessions) })).status, 204)
+  assert.equal(await isSignedIn(lisi), false)
 })
 
 test('personal keys are listed page by page without the key itself, and only their exact id revokes them', async t => {
