@@ -7,6 +7,7 @@ import type { Subject } from '../../src/access/roles.ts'
 import { admits, createRules } from '../../src/access/rules.ts'
 import { runRulesCommand } from '../../src/cli/commands/rules.ts'
 import type { Rule } from '../../src/index.ts'
+import { setUp } from '../kit/set-up.ts'
 
 const COMMON: Subject = { role: 'common', groups: [], username: 'ann' }
 const DEVELOPER: Subject = { role: 'developer', groups: [], username: 'admin' }
@@ -62,8 +63,21 @@ test('Depth: 0 limits PROPFIND, LOCK and COPY to the path, and no other method',
   assert.equal(outcome(COMMON, 'REPORT', '/files', { depth: '0' }), 'admitted')
 })
 
-test('a Depth header that Connection names does not limit a request', () => {
-  assert.equal(outcome(COMMON, 'PROPFIND', '/files', { depth: '0', connection: 'keep-alive, Depth' }), 'refused')
+test('a Depth header that Connection names does not limit a request and does not reach the application', async t => {
+  const headers = { depth: '0', connection: 'keep-alive, Depth' }
+  assert.equal(outcome(COMMON, 'PROPFIND', '/files', headers), 'refused')
+  const { user, upstream } = await setUp(t, { config: { rules: RULES } })
+  const client = await user()
+  for (const [more, depth] of [
+    [{ depth: '0' }, '0'],
+    [headers, undefined],
+  ] as const) {
+    assert.equal((await client.request({ method: 'PROPFIND', path: '/open', headers: more })).status, 200)
+    assert.equal(upstream.last().headers.depth, depth)
+  }
+  const before = upstream.received.length
+  assert.equal((await client.request({ method: 'PROPFIND', path: '/files', headers })).status, 403)
+  assert.equal(upstream.received.length, before)
 })
 
 test('only rules below the path that cover the method are required, and an exact rule does not admit to paths below it', () => {
@@ -123,7 +137,7 @@ test('a COPY with Depth: 0 needs permission for everything below its Destination
   assert.equal(onto({ overwrite: 'F' }), 'admitted')
 })
 
-test('a Destination that is malformed, at another host or at another upstream is refused, and so is New-uri', () => {
+test('a Destination that is malformed, at another host or upstream is refused before the application sees it, and so is New-uri', async t => {
   const rows: [destination: string, problem: string][] = [
     ['', 'not_an_address'],
     ['b', 'not_an_address'],
@@ -159,6 +173,17 @@ test('a Destination that is malformed, at another host or at another upstream is
     )
   assert.equal(decide('/b/x').problem, 'other_upstream')
   assert.equal(decide('/A/x').problem, undefined)
+
+  const { user, upstream, baseUrl } = await setUp(t, { config: { rules: RULES } })
+  const developer = await user('admin')
+  const move = async (headers: Headers) =>
+    (await developer.request({ method: 'MOVE', path: '/open/a', headers })).status
+  const ours = (destination: string) => destination.replace(BASE_URL, baseUrl)
+  for (const [destination] of rows) assert.equal(await move({ destination: ours(destination) }), 400, destination)
+  assert.equal(await move({ 'new-uri': '/open/b' }), 400)
+  assert.deepEqual(upstream.received, [])
+  assert.equal(await move({ destination: ours(`${BASE_URL}/open/b`) }), 200)
+  assert.equal(upstream.received.length, 1)
 })
 
 test('a request must meet the conditions of the rules for all paths that it acts on', () => {

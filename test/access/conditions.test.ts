@@ -74,7 +74,7 @@ test('hours follow local time when daylight saving time begins and ends', () => 
   )
 })
 
-test('hours can cover a whole day in a time zone with a half-hour offset', () => {
+test('hours can cover a whole day in a time zone with a half-hour offset, and every day if they name no days', () => {
   openAt(
     { days: ['sun'], from: '00:00', to: '24:00', zone: 'Asia/Kolkata' },
     {
@@ -84,6 +84,9 @@ test('hours can cover a whole day in a time zone with a half-hour offset', () =>
       '2026-11-22T18:30:00Z': false,
     },
   )
+  const week = Array.from({ length: 7 }, (_, day) => `2026-11-${16 + day}`)
+  const times = week.flatMap(date => ['00:00:00', '12:00:00', '23:59:59'].map(time => `${date}T${time}+05:30`))
+  openAt({ from: '00:00', to: '24:00', zone: 'Asia/Kolkata' }, Object.fromEntries(times.map(time => [time, true])))
 })
 
 test('a time with an offset is read as an instant, one without as local time, and any other text is rejected', () => {

@@ -234,14 +234,17 @@ test('有效期至 shows the end of the session, or the end of its tokens if the
   assert.match(text, /<dt>有效期至<\/dt><dd><time datetime="2026-03-01T10:00/)
 })
 
-test('the account page contains no session ticket and no markup from a hostile browser name or address', async t => {
-  const { signIn } = await openAccount(t)
+test('the account page contains no ticket, no token of the provider, and no markup from a hostile browser name or address', async t => {
+  const { signIn, menshen } = await openAccount(t)
   await signIn({ userAgent: '<script>alert(1)</script>' })
   const me = await signIn({ userAgent: '"><img src=x onerror=alert(1)>', address: '<b>' })
   await until(async () => (await listsOf(me)).signIns.length === 2)
   const { text } = await listsOf(me)
   assert.doesNotMatch(text, /alert|<b>|onerror/)
   assert.ok(!text.includes(me.cookies.get('menshen_session') ?? assert.fail()))
+  const tokens = menshen.provider.livingTokens
+  assert.equal(tokens.length, 4, 'an access token and a refresh token of each sign-in')
+  for (const token of tokens) assert.ok(!text.includes(token))
 })
 
 test('the home page links to the account page and does not list devices', async t => {

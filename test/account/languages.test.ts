@@ -284,6 +284,21 @@ suite('the language switch', () => {
     }
   })
 
+  test('the language switch on a page that forward-auth shows redirects to the address that the browser asked for', async t => {
+    const rules: Rule[] = [{ path: '/internal', roles: ['developer'] }]
+    const env = { TRUSTED_PROXIES: '127.0.0.1', ...NOTHING_BEHIND }
+    const { user, baseUrl } = await setUp(t, { env, config: { rules } })
+    const client = await user()
+    const page = await client.get('/_menshen/forward', { headers: { 'x-forwarded-uri': '/internal/x?y=1' } })
+    assert.equal(page.status, 403)
+    const [, form = ''] = /<form method="post" action="\/_menshen\/language"[^>]*>(.*?)<\/form>/s.exec(page.text) ?? []
+    assert.match(form, SWITCH)
+    assert.doesNotMatch(form, /<input/, 'the form has no address of its own')
+    const headers = { origin: baseUrl, referer: `${baseUrl}/internal/x?y=1` }
+    const chosen = await client.post(LANGUAGE, { language: 'en' }, { headers })
+    assert.equal(chosen.headers.location, '/internal/x?y=1')
+  })
+
   test('the language switch never redirects to another site or signs out, whatever return path the form contains', async t => {
     const { user } = await setUp(t)
     const client = await user('admin')
