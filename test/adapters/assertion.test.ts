@@ -36,7 +36,7 @@ before(async () => {
   other = await generateKeyPair('ES256')
 })
 
-test('an application can verify the gateway’s assertion, and never receives one that a visitor forged', async t => {
+test('an application can verify the gateway’s assertion in any kind of request, and never receives one that a visitor forged', async t => {
   const told: unknown[] = []
   const scene = await setUp(t, {
     config: { rules: [{ path: '/public', public: true }] },
@@ -60,10 +60,18 @@ test('an application can verify the gateway’s assertion, and never receives on
     aud: scene.upstream.url,
   })
   assert.equal(visitor, 'assertion_missing')
+  // Frameworks have a Request or a record of headers instead of the message.
+  const { headers } = scene.upstream.received[0] ?? assert.fail()
+  const web = new Request(scene.upstream.url, {
+    headers: { 'x-menshen-assertion': String(headers['x-menshen-assertion']) },
+  })
+  const options = { issuer: scene.baseUrl, audience: scene.upstream.url, now: scene.now }
+  for (const each of [web, { headers: web.headers }, { headers }])
+    assert.deepEqual(await verifyAssertion(each, options), claims)
 })
 
 suite('verifyAssertion', () => {
-  test('verifyAssertion accepts a Request, a Headers object, and a plain record with header names in any case', async t => {
+  test('verifyAssertion accepts a Request, an IncomingMessage, a Headers object, and a plain record with header names in any case', async t => {
     const issuer = await publish(t)
     const token = await sign({ ...CLAIMS, iss: issuer })
     for (const headers of [
@@ -73,7 +81,8 @@ suite('verifyAssertion', () => {
     ])
       assert.equal((await verify({ headers }, { issuer })).sub, 'sub-zhangsan')
     const request = new Request('http://127.0.0.1/', { headers: { 'x-menshen-assertion': token } })
-    assert.equal((await verify(request, { issuer })).username, 'zhangsan')
+    const message = await requestWith(t, ['X-Menshen-Assertion', token])
+    for (const each of [request, message]) assert.equal((await verify(each, { issuer })).username, 'zhangsan')
   })
 
   test('verifyAssertion accepts an issuer with capitals and a trailing slash, another header name and a separate jwksUrl', async t => {

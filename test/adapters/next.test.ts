@@ -269,7 +269,7 @@ suite('a module that a development server evaluates again', () => {
     assert.deepEqual((await current.run(new Headers({ cookie }), second.auth))?.data, { tenant: 2 })
   })
 
-  test('the development provider on a fixed port follows changed users and a changed BASE_URL, and stops when turned off', async t => {
+  test('the development provider on a fixed port outlasts changed rules, follows changed users and BASE_URL, and stops when turned off', async t => {
     t.mock.method(console, 'warn', () => {})
     const devProviderPort = await freePort()
     const options = { store: 'memory:', baseUrl: BASE, devProvider: true, devProviderPort }
@@ -278,7 +278,16 @@ suite('a module that a development server evaluates again', () => {
       const query = `response_type=code&client_id=menshen&redirect_uri=${redirect}&scope=read&state=abc_idp`
       return (await fetch(`http://localhost:${devProviderPort}/oauth/authorize?${query}`)).text()
     }
-    await (await evaluate(t, options)).start()
+    const first = await evaluate(t, options)
+    const login = await (await first.ask('/login')).text()
+    const address = /data-authorize="([^"]*)"/.exec(login)?.[1]?.replaceAll('&amp;', '&')
+    const body = new URLSearchParams({ username: 'zhangsan' })
+    const back = await fetch(`${address}&state=abc_idp`, { method: 'POST', body, redirect: 'manual' })
+    const code = new URL(back.headers.get('location') ?? '').searchParams.get('code') ?? assert.fail('no code')
+    const ruled = await evaluate(t, { ...options, rules: DEVELOPERS_ALONE })
+    // Another provider would not know the code.
+    const cookie = await ruled.signIn(code)
+    assert.equal((await ruled.ask('/page', cookie)).status, 403)
     const users = await evaluate(t, { ...options, devProvider: { users: [{ username: 'ann' }] } })
     await users.start()
     assert.match(await usersOf(), /ann/)
