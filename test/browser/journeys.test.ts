@@ -11,6 +11,7 @@ import { freePort } from '../kit/free-port.ts'
 import { type Instance, startInstance } from '../kit/instance.ts'
 import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { openGateway } from '../kit/set-up.ts'
+import { until } from '../kit/until.ts'
 import { startUpstream } from '../kit/upstream.ts'
 
 const SIGN_IN = '统一身份认证登录'
@@ -101,8 +102,10 @@ test('the sign-in button works again after the Back button', async t => {
   await page.getByRole('heading', { name: '张三，您好' }).waitFor()
 })
 
-test('a double click on the sign-in button signs the user in', async t => {
+test('a double click on the sign-in button signs the user in once', async t => {
   const { page } = await visitor(t)
+  const signIns = () => menshen.lines.map(({ event }) => event).filter(event => event.startsWith('sign_in'))
+  const before = signIns().length
   await page.goto(menshen.url)
   await page.getByRole('button', { name: SIGN_IN }).evaluate((button: HTMLElement) => {
     button.click()
@@ -110,6 +113,8 @@ test('a double click on the sign-in button signs the user in', async t => {
   })
   await page.getByRole('button', { name: /zhangsan/ }).click()
   await page.getByRole('heading', { name: '张三，您好' }).waitFor()
+  await until(() => signIns().length > before)
+  assert.deepEqual(signIns().slice(before), ['sign_in'])
 })
 
 test('sign-in returns to a deep link with its query and fragment, and the next sign-in does not', async t => {

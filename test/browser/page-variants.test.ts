@@ -122,18 +122,8 @@ test('with forced colours, buttons have borders and the icons of notices are vis
   for (const lang of LANGUAGES) assert.deepEqual((await seenIn(lang)).inForcedColours, [])
 })
 
-test('with reduced motion, the login page has no animations or transitions', async t => {
-  const page = await (await openContext(t, 'en', { reducedMotion: 'reduce' })).newPage()
-  await page.goto(`${several.url}/login`)
-  const moving = await page.evaluate(() =>
-    [...document.querySelectorAll('*')]
-      .filter(element => {
-        const { transitionDuration, animationName } = getComputedStyle(element)
-        return animationName !== 'none' || transitionDuration.split(', ').some(time => Number.parseFloat(time) > 0)
-      })
-      .map(element => element.outerHTML),
-  )
-  assert.deepEqual(moving, [])
+test('with reduced motion, no page has animations or transitions', async () => {
+  for (const lang of LANGUAGES) assert.deepEqual((await seenIn(lang)).moving, [])
 })
 
 test('the question before a sign-out of devices opens by keyboard, and closes by Escape, restoring the focus, or by a click', async t => {
@@ -210,7 +200,7 @@ function seenIn(lang: string) {
 }
 
 async function walkIn(lang: string) {
-  const [faults, tooWide, inForcedColours]: [string[], string[], string[]] = [[], [], []]
+  const [faults, tooWide, inForcedColours, moving]: [string[], string[], string[], string[]] = [[], [], [], []]
   for (const isUser of [false, true]) {
     const page = await (await openContext(whole, lang, { reducedMotion: 'reduce' }, isUser)).newPage()
     for (const stop of STOPS.filter(stop => Boolean(stop.isUser) === isUser)) {
@@ -223,6 +213,7 @@ async function walkIn(lang: string) {
         inForcedColours.push(`${stop.name}, ${lang}: ${fault}`)
       await page.emulateMedia({ forcedColors: 'none' })
       await openQuestions(page)
+      for (const element of await page.evaluate(movingElements)) moving.push(`${stop.name}, ${lang}: ${element}`)
       for (const [size, viewport] of Object.entries(SIZES))
         for (const colorScheme of SCHEMES) {
           await page.setViewportSize(viewport)
@@ -235,7 +226,7 @@ async function walkIn(lang: string) {
       if (width > ZOOMED.width) tooWide.push(`${stop.name}, ${lang}: ${width} px`)
     }
   }
-  return { faults, tooWide, inForcedColours }
+  return { faults, tooWide, inForcedColours, moving }
 }
 
 async function openQuestions(page: Page): Promise<void> {
@@ -250,6 +241,15 @@ async function picture(page: Page, name: string): Promise<void> {
 }
 
 // What follows runs in the page.
+
+function movingElements(): string[] {
+  return [...document.querySelectorAll('*')]
+    .filter(element => {
+      const { transitionDuration, animationName } = getComputedStyle(element)
+      return animationName !== 'none' || transitionDuration.split(', ').some(time => Number.parseFloat(time) > 0)
+    })
+    .map(element => element.outerHTML)
+}
 
 function faultsInForcedColours(): string[] {
   if (!matchMedia('(forced-colors: active)').matches) return ['the colours are not those of the user']

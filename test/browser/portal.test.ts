@@ -114,13 +114,16 @@ test('one click opens an application at any host, without a second sign-in, and 
   assert.deepEqual(problems, [])
 })
 
-test('by keyboard, Ctrl+K focuses the filter, Escape clears it, Enter opens the only match, and the number of matches is shown', async t => {
+test('by keyboard, Ctrl+K or ⌘K focuses the filter, Escape clears it, Enter opens the only match, and the number of matches is shown', async t => {
   const { open, origin, port } = await openPortal(t, 12)
   const { page, problems } = await open({ lang: 'en' })
   const status = page.getByRole('status')
   const focused = () => page.evaluate(() => document.activeElement?.id || document.activeElement?.textContent?.trim())
   const shown = () => page.locator('.applications > li:visible').count()
   assert.equal(await status.innerText(), '12 applications')
+  await page.keyboard.press('Meta+k')
+  assert.equal(await focused(), 'filter')
+  await page.keyboard.press('Escape')
   await page.keyboard.press('Control+k')
   assert.equal(await focused(), 'filter')
   assert.equal(await page.inputValue('#filter'), '', 'the key itself is not typed in')
@@ -149,6 +152,15 @@ test('by keyboard, Ctrl+K focuses the filter, Escape clears it, Enter opens the 
   await page.keyboard.press('Enter')
   await page.waitForURL(`http://app0.test:${port}/`)
   assert.deepEqual(problems, [])
+})
+
+test('no single character moves the focus to the filter, because programs for dictation type characters anywhere', async t => {
+  const { open } = await openPortal(t, 12)
+  const { page } = await open()
+  for (const key of ['/', 'k', 'f']) {
+    await page.keyboard.press(key)
+    assert.notEqual(await page.evaluate(() => document.activeElement?.id), 'filter', key)
+  }
 })
 
 test('while Chinese is composed with an input method, nothing is filtered until the characters are entered', async t => {
