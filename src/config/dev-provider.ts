@@ -7,19 +7,27 @@ import { issueText } from './issue-text.ts'
 export const DEVELOPMENT_CLIENT = { CLIENT_ID: 'menshen-development', CLIENT_SECRET: 'development-only' }
 
 export interface DevProviderConfig {
+  /** The users that can sign in. */
   readonly users?: readonly DevUserConfig[] | undefined
 }
 
 /** The fields of specification 5.4, and groups. A field that is left out is empty. */
 export interface DevUserConfig {
+  /** The name that the user signs in with. */
   readonly username: string
   /** By default derived from the username, always the same. */
   readonly sub?: string | undefined
+  /** The display name. */
   readonly nickname?: string | undefined
+  /** The e-mail address. */
   readonly email?: string | undefined
+  /** The phone number. */
   readonly phone_number?: string | undefined
+  /** The id of the user’s organization. */
   readonly ou_id?: string | undefined
+  /** The name of the user’s organization. */
   readonly ou_name?: string | undefined
+  /** The groups of the user. */
   readonly groups?: readonly string[] | undefined
 }
 

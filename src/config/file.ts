@@ -68,12 +68,16 @@ function isLanguageTag(tag: string): boolean {
 export type TextConfig = string | Readonly<Record<string, string>>
 
 export interface LoginPageConfig {
+  /** The sentence: one text, or one for each language. */
   readonly note?: TextConfig | undefined
+  /** The links, for example to a help page. */
   readonly links?: readonly LinkConfig[] | undefined
 }
 
 export interface LinkConfig {
+  /** The text of the link: one text, or one for each language. */
   readonly text: TextConfig
+  /** Where the link leads: a path, or an address with `https:`, `http:`, `mailto:` or `tel:`. */
   readonly href: string
 }
 
@@ -142,9 +146,11 @@ export interface Rule<R extends Role = Role> extends RuleConditions {
   readonly exact?: boolean | undefined
   /** Only these methods; HEAD is treated as GET. */
   readonly methods?: readonly string[] | undefined
-  /** Admits callers with any of these: a role (`*` is every one), a group, a user. */
+  /** Admits callers with one of these roles; `*` is every role. `groups` and `users` admit further callers. */
   readonly roles?: readonly R[] | undefined
+  /** Admits callers in one of these groups. */
   readonly groups?: readonly string[] | undefined
+  /** Admits the callers with these usernames. */
   readonly users?: readonly string[] | undefined
   /** Also admits machines, with an access token of the provider as `Authorization: Bearer`. */
   readonly bearer?: boolean | undefined
@@ -162,10 +168,13 @@ export interface Rule<R extends Role = Role> extends RuleConditions {
 
 /** A row of `roles`: a user who matches everything that it names gets the role. */
 export interface RoleConfig<R extends Role = Role> {
+  /** The role that the row gives. */
   readonly role: R
   /** With several providers, the ones whose users it applies to; by default the main one. */
   readonly provider?: readonly string[] | undefined
+  /** The user has one of these usernames. */
   readonly username?: readonly string[] | undefined
+  /** The user is in one of these groups. */
   readonly groups?: readonly string[] | undefined
   /** Keyed by the path of any claim: `{ 'dept.name': ['财务部'] }`. */
   readonly claim?: Accepted | undefined

@@ -18,6 +18,7 @@ export interface MachineConfig {
   readonly name: string
   /** The SHA-256 of its key in hex; `menshen keys new` prints both. */
   readonly keySha256: string
+  /** The groups of the machine, for rules with `groups`. */
   readonly groups?: readonly string[] | undefined
   /** From then on the key is refused: `2027-01-01` (midnight UTC), or a time with its offset. */
   readonly expires?: string | undefined

@@ -12,7 +12,9 @@ type Variables = Readonly<Record<string, string | undefined>>
 
 /** Where a secret is read from: a variable of the environment or of .env, or a file, without the line break at its end. */
 export interface SecretReference {
+  /** The name of a variable of the environment or of .env. */
   readonly env?: string | undefined
+  /** The path of a file; the line break at its end is not part of the secret. */
   readonly file?: string | undefined
 }
 

@@ -10,6 +10,7 @@ import { type SecretReference, secretReference } from './secret-references.ts'
 import { likelyMeantOf } from './suggestions.ts'
 
 export interface UpstreamConfig extends PortalKeys {
+  /** The address of the application without a path: http, https, h2c, or `unix:/path/of/socket`. */
   readonly url: string
   /** The audience of the signed assertion; by default the address. */
   readonly audience?: string | undefined
@@ -32,6 +33,7 @@ export interface UpstreamConfig extends PortalKeys {
   readonly caFile?: string | undefined
   /** Our client certificate for it; the key is in `keyFile`. */
   readonly certFile?: string | undefined
+  /** The key of the client certificate in `certFile`. */
   readonly keyFile?: string | undefined
   /** How long its answer may take to begin. By default UPSTREAM_HEADERS_TIMEOUT_MS. */
   readonly timeoutSeconds?: number | undefined

@@ -119,20 +119,26 @@ test('menshen schema prints menshen.schema.json, which is a JSON Schema of draft
   assert.equal((await commands.run({}, { args: ['schema', 'x'] })).code, 2)
 })
 
-test('the schema describes every top-level key of the configuration and the keys of objects in a rule, such as hours', () => {
+test('the schema describes every key of the configuration outside of providers', () => {
   const missing: string[] = []
+  let described = 0
   const visit = (schema: unknown, path: string) => {
     if (typeof schema !== 'object' || schema === null) return
     const { properties = {} } = schema as { properties?: Record<string, { description?: string }> }
-    for (const [name, { description }] of Object.entries(properties)) if (!description) missing.push(`${path}.${name}`)
+    for (const [name, { description }] of Object.entries(properties)) {
+      if (description) described += 1
+      else missing.push(`${path}.${name}`)
+    }
     for (const [key, part] of Object.entries(schema)) visit(part, `${path}.${key}`)
   }
   const { properties } = JSON.parse(TEXT)
   visit({ properties }, '')
   assert.deepEqual(
-    missing.filter(path => /^\.\w+$|rules\.items\.properties|hosts\.additionalProperties\.properties\.\w+$/.test(path)),
+    // docs/providers.md describes the keys of a provider.
+    missing.filter(path => !/^\.properties\.providers?\./.test(path)),
     [],
   )
+  assert.ok(described > 150, String(described))
 })
 
 test('the schema agrees with the configuration check on replaced, missing and misspelt keys, as far as a schema can', () => {
