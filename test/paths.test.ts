@@ -1,11 +1,14 @@
 // LOGIN_PATH, CALLBACK_PATH and LOGOUT_PATH: our own paths can be moved, and the old ones belong to the application.
 
 import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { refuseTakenPaths } from '../src/config/conflicts.ts'
 import { readSettings } from '../src/index.ts'
 import { runMenshen } from './kit/instance.ts'
 import { setUp } from './kit/set-up.ts'
+import { tempFolder } from './kit/temp.ts'
 
 const MOVED = { LOGIN_PATH: '/_menshen/login', CALLBACK_PATH: '/_menshen/callback', LOGOUT_PATH: '/_menshen/logout' }
 
@@ -112,11 +115,18 @@ test('an invalid, reserved or overlapping LOGIN_PATH, CALLBACK_PATH or LOGOUT_PA
     assert.throws(() => readSettings(paths), /expected different paths, neither below the other\.$/)
 })
 
-test('a LOGIN_PATH below the prefix of an upstream is refused at start, and menshen check refuses two equal paths', async t => {
+test('a start and menshen check refuse a LOGIN_PATH below the prefix of an upstream, and menshen check refuses two equal paths', async t => {
   const config = { upstreams: { '/grafana': 'http://127.0.0.1:9', '/': 'http://127.0.0.1:9' } }
   const expected = /LOGIN_PATH is "\/grafana\/login", which is below the upstream \/grafana; expected a path outside it/
   await assert.rejects(setUp(t, { env: { LOGIN_PATH: '/grafana/login' }, config }), expected)
   assert.doesNotThrow(() => refuseTakenPaths({ LOGIN_PATH: '/_menshen/login' }, config))
+  const cwd = tempFolder(t)
+  writeFileSync(join(cwd, 'menshen.config.json'), JSON.stringify(config))
+  const check = (LOGIN_PATH: string) => runMenshen({ LOGIN_PATH }, { args: ['check'], cwd })
+  const below = await check('/grafana/login')
+  assert.equal(below.code, 1)
+  assert.match(below.output, expected)
+  assert.equal((await check('/_menshen/login')).code, 0)
   const { output } = await runMenshen({ LOGIN_PATH: '/callback' }, { args: ['check'] })
   assert.match(output, /LOGIN_PATH is "\/callback" and CALLBACK_PATH is "\/callback"; expected different paths/)
 })

@@ -7,6 +7,7 @@ import { test } from 'node:test'
 import { runRulesCommand } from '../../src/cli/commands/rules.ts'
 import { type Config, createMenshen, type MenshenOptions } from '../../src/index.ts'
 import { createCommandRunner } from '../kit/command-runner.ts'
+import { runMenshen } from '../kit/instance.ts'
 import { tempFolder } from '../kit/temp.ts'
 
 const commands = createCommandRunner()
@@ -116,13 +117,17 @@ test('the error for a mistake in the upstream or rules of a host names the host'
   assert.match(await problemOf(['wiki.example.com']), /hosts: expected an object/)
 })
 
-test('menshen check refuses a configuration that lists the host of BASE_URL in hosts', async t => {
+test('menshen check and a start refuse a configuration that lists the host of BASE_URL in hosts', async t => {
   const cwd = tempFolder(t)
   writeFileSync(join(cwd, 'menshen.config.js'), `export default { hosts: { 'localhost:3000': {} } }`)
   const env = { BASE_URL: 'http://localhost:3000', PORT: '3000' }
-  const { code, output } = await commands.run(env, { args: ['check'], cwd })
-  assert.equal(code, 1)
-  assert.match(output, /menshen\.config\.js: hosts\.localhost:3000: this is the host of BASE_URL/)
+  for (const { code, output } of [
+    await commands.run(env, { args: ['check'], cwd }),
+    await runMenshen({ ...env, STORE: 'memory:' }, { cwd }),
+  ]) {
+    assert.equal(code, 1)
+    assert.match(output, /menshen\.config\.js: hosts\.localhost:3000: this is the host of BASE_URL/)
+  }
 })
 
 test('rules check and rules test evaluate the rules of a host and reject an unknown host', t => {

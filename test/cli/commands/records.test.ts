@@ -164,13 +164,13 @@ test('menshen sessions shows the hosts where each session is used if hosts are c
   assert.doesNotMatch(await listed({}), /hosts/)
 })
 
-test('a backup made while Menshen is running contains the sessions that exist at that moment, and has mode 600', async t => {
+test('a backup made while Menshen is running has mode 600, and in place of the store it keeps the users of that moment signed in', async t => {
   const { instance, provider, folder, run } = await openHere(t)
   const user = await signedIn(instance, provider)
   const { code, output } = await run(['backup', 'copies/today.db'])
   assert.deepEqual([code, output], [0, `Copied the store ${join(folder, 'data', 'menshen.db')} to copies/today.db.`])
   assert.equal(statSync(join(folder, 'copies/today.db')).mode & 0o777, 0o600)
-  await signedIn(instance, provider, 'lisi')
+  const late = await signedIn(instance, provider, 'lisi')
   assert.ok(isServed(await user.get(instance)), 'it goes on')
 
   const restored = { STORE: `sqlite:${join(folder, 'copies/today.db')}` }
@@ -179,6 +179,10 @@ test('a backup made while Menshen is running contains the sessions that exist at
     listed.output.split('\n').map(line => JSON.parse(line).user),
     ['zhangsan'],
   )
+  await instance.close()
+  const again = await openGateway(t, { ...provider.settings, ...restored }, { now: Date.now() })
+  assert.ok(isServed(await user.get(again)))
+  assert.ok(isSentToLogin(await late.get(again)), 'signed in after the backup')
 })
 
 test('menshen backup overwrites no file, and explains which stores cannot be copied', async t => {
