@@ -8,7 +8,7 @@ import test from 'node:test'
 import { SERVING, startWorkers } from '../../src/cli/workers.ts'
 import { tempFolder } from '../kit/temp.ts'
 
-test('a worker that cannot be started is reported and tried again, and does not end the primary process', async t => {
+test('a worker that cannot be started is reported and tried again, and ends neither the primary process nor other workers', async t => {
   const folder = tempFolder(t)
   const script = join(folder, 'worker.mjs')
   writeFileSync(script, `process.on('SIGTERM', () => process.exit()); process.send(${JSON.stringify(SERVING)})`)
@@ -16,19 +16,27 @@ test('a worker that cannot be started is reported and tried again, and does not 
   const missing = join(folder, 'missing')
   cluster.setupPrimary({ exec: script, args: [], execArgv: [], cwd: folder })
   const events: unknown[] = []
-  const workers = await startWorkers(1, { env: {}, isSocketInherited: false }, (code, fields) => {
+  let serving = 0
+  const bothServe = Promise.withResolvers<void>()
+  const nextServes = Promise.withResolvers<void>()
+  cluster.on('message', (_worker, message) => {
+    if (message === SERVING) serving += 1
+    if (serving === 2) bothServe.resolve()
+    if (serving === 3) nextServes.resolve()
+  })
+  const workers = await startWorkers(2, { env: {}, isSocketInherited: false }, (code, fields) => {
     events.push([code, fields])
     if (code === 'worker_not_started') mkdirSync(missing)
   })
-  const [first] = Object.values(cluster.workers ?? {})
+  await bothServe.promise
+  const [first, other] = Object.values(cluster.workers ?? {})
   cluster.setupPrimary({ cwd: missing })
-  const serves = new Promise<void>(resolve => {
-    cluster.on('message', (_worker, message) => void (message === SERVING && resolve()))
-  })
   const exited = once(cluster, 'exit')
   first?.process.kill('SIGKILL')
   await exited
-  await serves
+  await nextServes.promise
+  const running = Object.values(cluster.workers ?? {})
+  assert.deepEqual([running.length, other && running.includes(other), other?.isDead()], [2, true, false])
   await workers?.close()
   assert.deepEqual(events, [
     ['worker_died', { worker: 1, exitCode: null, signal: 'SIGKILL' }],
