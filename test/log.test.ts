@@ -65,8 +65,12 @@ test('the count of suppressed repeats is logged when the log is closed', () => {
   assert.deepEqual(lines.at(-1)?.fields, { count: 2 })
 })
 
-test('every event has a code in snake_case and a unique message', () => {
+test('every event has a code in snake_case, a level that the log has, and a unique message', () => {
   const rows = Object.entries(EVENTS)
-  for (const [code] of rows) assert.match(code, /^[a-z]+(_[a-z]+)*$/)
+  const levels: readonly string[] = ['info', 'warn', 'error']
+  for (const [code, { level }] of rows) {
+    assert.match(code, /^[a-z]+(_[a-z]+)*$/)
+    assert.ok(levels.includes(level), `${code} ${level}`)
+  }
   assert.equal(new Set(rows.map(([, { message: sentence }]) => sentence)).size, rows.length)
 })

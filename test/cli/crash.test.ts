@@ -241,7 +241,7 @@ suite('files and log lines left behind', { concurrency: 2 }, () => {
     await menshen.stop()
   })
 
-  test('neither disk nor log contains a token, code, ticket, secret, e-mail address, phone number or department', async t => {
+  test('neither disk nor log contains a token, code, ticket, secret, e-mail address, phone number, department or display name', async t => {
     const { folder, provider, start, visitor } = await prepare(t, {
       LOG_LEVEL: 'trace',
       STATE_CHECK: 'suffix',
@@ -283,7 +283,8 @@ suite('files and log lines left behind', { concurrency: 2 }, () => {
     for (const [place, text] of [['the log', log], ...left.map(text => ['the files', text])] as [string, string][]) {
       assert.ok(!text.includes('CANARY'), `a secret of the provider is in ${place}`)
       for (const secret of secrets) assert.ok(!text.includes(secret), `the value of a cookie is in ${place}`)
-      for (const person of ['13811111111', 'zhangsan@example.com', Buffer.from('研发部').toString('latin1'), '研发部'])
+      const names = ['研发部', '张三'].flatMap(name => [name, Buffer.from(name).toString('latin1')])
+      for (const person of ['13811111111', 'zhangsan@example.com', ...names])
         assert.ok(!text.includes(person), `${person} is in ${place}`)
     }
   })

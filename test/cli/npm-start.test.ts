@@ -86,9 +86,17 @@ suite('an old Node', { concurrency: 2 }, () => {
     assert.match(output, /"event":"stopped"/)
   })
 
-  test('Node 24.15 and newer run Menshen without an error', async t => {
+  test('Node 24.15 and newer run Menshen themselves without an error, also in a clone with another Node', async t => {
     for (const version of ['24.15.0', '25.0.0', '100.1.0'])
       assert.deepEqual(await runAs(t, version, BIN, ['--version']), VERSION_SHOWN)
+    const bin = binAlone(t)
+    const clone = join(dirname(bin), '..')
+    symlinkSync(join(ROOT, 'src'), join(clone, 'src'))
+    mkdirSync(join(clone, 'node_modules/node/bin'), { recursive: true })
+    writeFileSync(join(clone, 'node_modules/node/package.json'), JSON.stringify({ version: '26.0.0' }))
+    writeFileSync(join(clone, 'node_modules/node/bin/node'), '#!/bin/sh\necho another Node\n', { mode: 0o755 })
+    assert.deepEqual(await runAs(t, '24.15.0', bin, ['--version']), VERSION_SHOWN)
+    assert.equal((await runAs(t, '24.14.0', bin, ['--version'])).stdout, 'another Node\n')
     const { status, stdout, stderr } = await runAs(t, '24.15.0')
     assert.deepEqual({ status, stderr }, { status: 0, stderr: '' })
     assert.match(stdout, /^GET \/ as visitor: login/)

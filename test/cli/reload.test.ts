@@ -138,7 +138,7 @@ suite('files that change while Menshen runs', { concurrency: 3 }, () => {
     )
   })
 
-  test('replacing a file, directly or through the symlinks of a mounted volume, triggers a reload without a signal', async t => {
+  test('a file that is written in place, replaced, or behind the symlinks of a mounted volume is reloaded without a signal', async t => {
     const { provider, folder, configure, start } = await openFiles(t, { CONFIG: 'volume/menshen.config.ts' })
     // As Kubernetes does: the file is a link into a folder that is a link.
     const put = (name: string, config: object) => {
@@ -161,7 +161,11 @@ suite('files that change while Menshen runs', { concurrency: 3 }, () => {
       renameSync(join(folder, 'client-secret.new'), join(folder, 'client-secret'))
     })
     assert.deepEqual([secret.event, secret.changed], ['config_reloaded', 'content of CLIENT_SECRET_FILE'])
-    assert.ok(!JSON.stringify(instance.lines).includes('brand-new-secret'))
+    const written = await nextOutcome(instance, () => {
+      writeFileSync(join(folder, 'client-secret'), 'newer-secret')
+    })
+    assert.deepEqual([written.event, written.changed], ['config_reloaded', 'content of CLIENT_SECRET_FILE'])
+    for (const text of ['brand-new-secret', 'newer-secret']) assert.ok(!JSON.stringify(instance.lines).includes(text))
   })
 
   test('a reload can replace secrets while users are signed in and during a sign-in, but refuses an empty one', async t => {

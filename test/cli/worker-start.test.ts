@@ -28,6 +28,8 @@ test('a worker that cannot be started is reported and tried again, and ends neit
     events.push([code, fields])
     if (code === 'worker_not_started') mkdirSync(missing)
   })
+  // The second call kills those that a failed test leaves behind.
+  t.after(() => workers?.close().catch(() => {}))
   await bothServe.promise
   const [first, other] = Object.values(cluster.workers ?? {})
   cluster.setupPrimary({ cwd: missing })

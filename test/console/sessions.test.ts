@@ -375,7 +375,7 @@ test('the content of the notice cookie, which anyone can forge, is shown escaped
     assert.equal(await shown(said), undefined, said)
 })
 
-test('the session list shows no hostile or overlong user agent', async t => {
+test('a hostile or overlong user agent is not in the session list, and is escaped and shortened on the page of its session', async t => {
   const { user, provider, menshen } = await openConsole(t)
   for (const agent of ['<script>alert(1)</script>', '"onmouseover=alert(1) x="', `Chrome/1 ${'x'.repeat(3000)}`])
     await user('lisi', { 'user-agent': agent })
@@ -384,6 +384,14 @@ test('the session list shows no hostile or overlong user agent', async t => {
   const page = await admin.get(LIST)
   assert.equal(rowsOf(page.text).length, 4)
   assert.doesNotMatch(page.text, /alert|xxxx/)
+  const paths = rowsOf(page.text).map(row => /<a href="([^"]+)"/.exec(row)?.[1] ?? assert.fail(row))
+  const pages = await Promise.all(paths.map(async path => (await admin.get(path)).text))
+  const all = pages.join('')
+  assert.doesNotMatch(all, /<script>alert|"onmouseover/)
+  assert.match(all, /&lt;script&gt;alert\(1\)&lt;\/script&gt;/)
+  assert.match(all, /&quot;onmouseover=alert\(1\) x=&quot;/)
+  assert.match(all, /Chrome\/1 x{50}/)
+  assert.doesNotMatch(all, /x{500}/)
 })
 
 test('the page of a session shows its fields and only its own events, also after the session has ended', async t => {

@@ -27,8 +27,8 @@ test('the settings page lists every setting under a topic, dims defaults and sho
   assert.equal((await (await scene.user('zhangsan')).get(PATH)).status, 403)
 })
 
-test('the settings page filters by name or description, never finds a secret, and "changed only" hides defaults', async t => {
-  const scene = await setUp(t, { env: { SESSION_MAX_HOURS: '9' } })
+test('the settings page filters by name, description or value, never finds a secret, and "changed only" hides defaults', async t => {
+  const scene = await setUp(t, { env: { SESSION_MAX_HOURS: '9', APP_NAME: '远山科技' } })
   const admin = await scene.user('admin')
   const shown = async (query: Record<string, string>) => {
     const { text } = await admin.get(`${PATH}?${new URLSearchParams(query)}`)
@@ -45,6 +45,7 @@ test('the settings page filters by name or description, never finds a secret, an
   assert.equal((await shown({})).length, Object.keys(SETTINGS).length)
   assert.deepEqual(await shown({ filter: 'session_max_H' }), ['SESSION_MAX_HOURS'])
   assert.ok((await shown({ filter: '令牌在到期前多久续期' })).length >= 1)
+  assert.deepEqual(await shown({ filter: '远山' }), ['APP_NAME'])
   const changed = await shown({ changed: 'yes' })
   assert.ok(changed.includes('SESSION_MAX_HOURS') && changed.includes('CLIENT_ID'))
   assert.ok(!changed.includes('LOGIN_PATH'))

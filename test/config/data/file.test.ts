@@ -6,6 +6,7 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
+import { inspect } from 'node:util'
 import { parseJson } from '../../../src/config/data/json.ts'
 import { toValue } from '../../../src/config/data/node.ts'
 import { type ConfigurationSources, loadConfiguration, tryConfiguration } from '../../../src/config/load.ts'
@@ -13,6 +14,8 @@ import { MenshenError } from '../../../src/errors.ts'
 import { createMenshen } from '../../../src/index.ts'
 import { phraseIn, phrasesOf } from '../../../src/text/text.ts'
 import { createCommandRunner } from '../../kit/command-runner.ts'
+import { openScriptedProvider } from '../../kit/scripted-provider.ts'
+import { CLIENT_SECRET } from '../../kit/strict-provider.ts'
 import { tempFolder } from '../../kit/temp.ts'
 
 const commands = createCommandRunner()
@@ -576,7 +579,7 @@ test('a setting in the configuration file is refused with its name and where to 
     )
 })
 
-test('a secret reference works in a configuration in code, and the library names a variable that is missing', async t => {
+test('a secret reference works in code and in the library, and an error names a missing variable and never quotes a secret', async t => {
   const environment = { STAFF_SECRET: CANARY, UPSTREAM_KEY: CANARY }
   const folder = folderWith(t, {
     'menshen.config.ts': "export default { provider: { preset: 'oidc', clientSecret: { env: 'STAFF_SECRET' } } }\n",
@@ -594,6 +597,31 @@ test('a secret reference works in a configuration in code, and the library names
       error.message,
     )
   })
+
+  const idp = await openScriptedProvider(t)
+  writeFileSync(join(folder, 'secret'), CLIENT_SECRET)
+  const clientSecret = { file: join(folder, 'secret') }
+  const { clientSecret: _, ...known } = idp.options
+  const library = { ...known, provider: { clientSecret } }
+  const menshen = await createMenshen(library)
+  t.after(() => menshen.close())
+  const callback = `http://localhost:3000/callback?code=${idp.codeFor()}&state=abc_idp`
+  assert.equal((await menshen.fetch(new Request(callback)))?.headers.get('location'), '/')
+  // Something else is wrong when the secret has been read.
+  const headers = { 'X-Key': { env: 'NO_SUCH_VARIABLE' } }
+  const upstreams = { '/a': { url: 'http://127.0.0.1:9', headers } }
+  const code = `export default ${JSON.stringify({ provider: { clientSecret }, upstreams })}\n`
+  const { errors } = await tryConfiguration({ environment, folder: folderWith(t, { 'menshen.config.ts': code }) })
+  const startError = (more: object) => createMenshen({ ...library, ...more }).catch((error: unknown) => error)
+  for (const [error, expected] of [
+    [errors.config, /upstreams\.\/a\.headers\.X-Key: the variable NO_SUCH_VARIABLE/],
+    [await startError({ upstreams }), /upstreams\.\/a\.headers\.X-Key: the variable NO_SUCH_VARIABLE/],
+    [await startError({ store: 'sqlite:/dev/null/menshen.db' }), /\/dev\/null/],
+  ] as const) {
+    assert.ok(error instanceof MenshenError)
+    assert.match(error.message, expected)
+    assert.ok(!inspect(error, { depth: 9 }).includes(CLIENT_SECRET), error.message)
+  }
 })
 
 test('a secret file that is a named pipe is refused without being read', async t => {
