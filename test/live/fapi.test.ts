@@ -202,7 +202,7 @@ test('a client with a certificate calls the mtls_endpoint_aliases of the provide
   assert.deepEqual(asked, ['POST /token', 'GET /me', 'POST /token/revocation'])
 })
 
-test('a new client certificate applies after a reload, and a reload with a certificate that does not match its key is refused', async t => {
+test('a new client certificate applies after a reload; one that does not match its key is refused, and the one before it stays in use', async t => {
   const { tls, env, folder, ca } = withTls(t)
   const port = await freePort()
   const provider = await startOidcProvider({
@@ -234,12 +234,14 @@ test('a new client certificate applies after a reload, and a reload with a certi
   const { detail } = await instance.said(({ event }) => event === 'sign_in_failed')
   assert.match(String(detail), /does not accept the certificate in CLIENT_CERT_FILE/)
   copyFileSync(env.CLIENT_CERT_FILE, CLIENT_CERT_FILE)
-  instance.kill('SIGHUP')
-  const refused = await instance.said(({ event }) => event === 'config_refused')
-  assert.match(JSON.stringify(refused), /CLIENT_CERT_FILE and CLIENT_KEY_FILE do not match/)
   copyFileSync(env.CLIENT_KEY_FILE, CLIENT_KEY_FILE)
   instance.kill('SIGHUP')
   await instance.said(({ event }) => event === 'config_reloaded')
+  assert.equal(await end(), '')
+  copyFileSync(stranger.certFile, CLIENT_CERT_FILE)
+  instance.kill('SIGHUP')
+  const refused = await instance.said(({ event }) => event === 'config_refused')
+  assert.match(JSON.stringify(refused), /CLIENT_CERT_FILE and CLIENT_KEY_FILE do not match/)
   assert.equal(await end(), '')
 })
 

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
 import { freePort } from '../kit/free-port.ts'
@@ -21,6 +22,8 @@ import { until } from '../kit/until.ts'
 
 /** At the moment of a refresh. */
 const REQUESTS = 100
+/** The longest pause between two attempts to refresh is over. */
+const PAUSE_SECONDS = 31
 const SECRET = 'a text of thirty-two characters or more'
 
 test('the first sign-in fetches the metadata and keys of the provider, and each later one takes two calls', async t => {
@@ -121,16 +124,21 @@ test('a user who signs out at the provider is signed out of that device only', a
   assert.deepEqual(provider.failures, [])
 })
 
-test('a group from the provider gives its members the developer role, and other users get 403 from the console', async t => {
+test('a group from the provider gives its members the developer role and admits them to a page for the group, and other users get 403', async t => {
   const { person } = await setUpLive(t, {
     env: { SCOPE: 'openid profile email groups' },
-    config: { roles: [{ role: 'developer', groups: ['admins'] }] },
+    config: {
+      roles: [{ role: 'developer', groups: ['admins'] }],
+      rules: [{ path: '/', groups: ['staff'] }],
+    },
   })
   const [alice, bob] = [person(), person(BOB)]
   await alice.signIn()
   await bob.signIn()
-  assert.equal((await alice.get('/_menshen/console')).status, 200)
-  assert.equal((await bob.get('/_menshen/console')).status, 403)
+  for (const path of ['/_menshen/console', '/']) {
+    assert.equal((await alice.get(path)).status, 200, path)
+    assert.equal((await bob.get(path)).status, 403, path)
+  }
 })
 
 test('a user who leaves a group at the provider loses its role when the next refresh is due', async t => {
@@ -227,7 +235,7 @@ test('a sign-in after the provider restarts with new keys fetches them once and 
   assert.deepEqual(after.calls.take(), ['POST /token', 'GET /jwks', 'GET /me'])
 })
 
-test('while the provider is down, a due session is served, sign-out works, and an expired token gets 503 without a cookie change', async t => {
+test('while the provider is down, a due session is served, sign-out works, and an expired token gets 503 until the provider is back', async t => {
   const { provider, person, passSeconds } = await setUpLive(t, {
     ...OFFLINE,
     env: { ...OFFLINE.env, REFRESH_FAILURE: 'keep' },
@@ -244,6 +252,10 @@ test('while the provider is down, a due session is served, sign-out works, and a
   passSeconds(TOKEN_SECONDS)
   const page = await again.get('/')
   assert.deepEqual([page.status, page.setCookies], [503, []])
+  const server = createServer(provider.listener).listen(Number(new URL(provider.issuer).port), '127.0.0.1')
+  t.after(() => server.close())
+  passSeconds(PAUSE_SECONDS)
+  assert.match((await again.get('/')).text, /Alice Example/)
 })
 
 function keyFile(t: TestContext): string {

@@ -35,9 +35,10 @@ suite('the options', () => {
     })
   })
 
-  test('the message about the rule path /*.css says that it looks like a pattern and to write a rule for each path', async () => {
+  test('the message about the rule path /*.css says that it looks like a pattern and to write a rule for each path, not one for /', async () => {
     await assert.rejects(createMenshen({ ...MEMORY, rules: [{ path: '/*.css', public: true }] }), (error: Error) => {
       assert.match(error.message, /looks like a pattern.*write a rule for each path/)
+      assert.doesNotMatch(error.message, /write [`"]?\//)
       return true
     })
   })
@@ -217,7 +218,7 @@ suite('the options', () => {
     }
   })
 
-  test('secret options accept the name of a variable or a file, and messages about them never show the secret', async t => {
+  test('secret options accept text or the name of a variable or a file, and messages about them never show the secret', async t => {
     const folder = tempFolder(t)
     const file = join(folder, 'secret')
     writeFileSync(file, `${'n'.repeat(32)}\n${'o'.repeat(32)}\n`)
@@ -234,6 +235,12 @@ suite('the options', () => {
       ['n'.repeat(32), 'o'.repeat(32)],
     )
     assert.equal(settings.STORE, variables.REDIS)
+    const text = { clientSecret: 'of-the-client', secret: 'n'.repeat(32), store: variables.REDIS }
+    const given = (await readOptions(text, undefined, {})).settings
+    assert.deepEqual(
+      [given.CLIENT_SECRET?.reveal(), given.SECRET?.map(secret => secret.reveal()), given.STORE],
+      [text.clientSecret, [text.secret], text.store],
+    )
     const rows = Object.entries<Row<unknown>>(SETTINGS)
     const secrets = rows.filter(([, row]) => row.secret && !row.file).map(([name]) => name)
     assert.deepEqual([...secrets, 'STORE'].sort(), [...SECRET_SETTINGS].sort())
@@ -254,7 +261,8 @@ suite('the options', () => {
     assert.match(await wrong({ secret: {} }), /^secret: expected either env, the name of a variable, or file/)
     // Its text is checked like any other, and not shown.
     writeFileSync(file, 'CANARY')
-    assert.match(await wrong({ secret: { file } }), /^secret: SECRET is not usable; expected one or more secrets of at/)
+    for (const secret of [{ file }, 'CANARY'])
+      assert.match(await wrong({ secret }), /^secret: SECRET is not usable; expected one or more secrets of at/)
     assert.match(await wrong({ clientId: { env: 'X' } }), /^clientId: CLIENT_ID is of the type object; expected/)
   })
 
@@ -370,7 +378,7 @@ suite('the development provider', () => {
     assert.match((await login?.text()) ?? '', /CLIENT_ID/, 'it starts only where somebody asks for it')
   })
 
-  test('the development provider starts on a free port, logs its users and serves its sign-in page', async t => {
+  test('the development provider starts on a free port, logs its users and signs one in with a click', async t => {
     const { log, lines } = createTestLog()
     const menshen = await createMenshen({ ...MEMORY, devProvider: true, log })
     t.after(() => menshen.close())
@@ -380,8 +388,16 @@ suite('the development provider', () => {
     const address = /data-[\w-]+="(http:\/\/localhost:\d+\/oauth\/authorize[^"]*)"/.exec(
       (await login?.text()) ?? '',
     )?.[1]
-    const page = await fetch(`${address?.replaceAll('&amp;', '&')}&state=abc_idp`)
+    const authorize = `${address?.replaceAll('&amp;', '&')}&state=abc_idp`
+    const page = await fetch(authorize)
     assert.equal(page.status, 200)
+    assert.match(await page.text(), /<button[^>]*value="zhangsan"/)
+    const body = new URLSearchParams({ username: 'zhangsan' })
+    const back = await fetch(authorize, { method: 'POST', body, redirect: 'manual' })
+    const answer = await menshen.fetch(new Request(back.headers.get('location') ?? ''))
+    const [cookie = ''] = answer?.headers.getSetCookie().filter(one => one.startsWith('menshen_session=')) ?? []
+    const signedIn = new Request('http://localhost:3000/', { headers: { cookie: cookie.split(';')[0] ?? '' } })
+    assert.equal((await menshen.session(signedIn))?.userInfo.username, 'zhangsan')
   })
 
   test('the development provider uses the given port and is closed with the instance', async () => {

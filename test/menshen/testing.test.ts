@@ -1,7 +1,7 @@
 // menshen/testing, as the tests of an application use it.
 
 import assert from 'node:assert/strict'
-import { Socket } from 'node:net'
+import { Server, Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import type { MenshenOptions } from '../../src/index.ts'
 import { createTestMenshen } from '../../src/testing.ts'
@@ -93,35 +93,46 @@ test('a test session ends with signOut or when it expires, and hooks do not run'
   assert.deepEqual(calls, [])
 })
 
-test('a test instance with production options signs a user in and serves requests without opening a connection', async t => {
-  const connect = t.mock.method(Socket.prototype, 'connect')
-  const auth = await open(t, {
+test('a test instance starts, signs a user in and serves requests without a connection, with production options or without options', async t => {
+  const production = {
     baseUrl: 'https://app.example.com',
     provider: { preset: 'oidc', issuer: 'https://idp.example.com', clientId: 'app', clientSecret: 'x' },
     store: `redis://127.0.0.1:${await freePort()}`,
-  })
-  await open(t, { devProvider: true })
-  connect.mock.resetCalls()
-  const { cookie } = await auth.signIn({ username: 'ann' })
-  assert.match(cookie, /^__Host-menshen_session=/)
-  const headers = { cookie, origin: 'https://app.example.com' }
-  assert.equal((await auth.fetch(new Request('https://app.example.com/login')))?.status, 200)
-  await auth.fetch(new Request('https://app.example.com/login', { method: 'POST', headers }))
-  await auth.fetch(new Request('https://app.example.com/callback?code=x&state=y'))
-  await auth.fetch(new Request('https://app.example.com/logout', { method: 'POST', headers }))
+  }
+  const connect = t.mock.method(Socket.prototype, 'connect')
+  const listen = t.mock.method(Server.prototype, 'listen')
+  for (const [options, cookieName] of [
+    [production, '__Host-menshen_session'],
+    [{}, 'menshen_session'],
+    [{ devProvider: true }, 'menshen_session'],
+  ] as const) {
+    const auth = await open(t, options)
+    const origin = 'baseUrl' in options ? options.baseUrl : 'http://localhost'
+    const { cookie } = await auth.signIn({ username: 'ann' })
+    assert.equal(cookie.split('=')[0], cookieName)
+    const headers = { cookie, origin }
+    assert.equal((await auth.fetch(new Request(`${origin}/login`)))?.status, 200)
+    await auth.fetch(new Request(`${origin}/login`, { method: 'POST', headers }))
+    await auth.fetch(new Request(`${origin}/callback?code=x&state=y`))
+    await auth.fetch(new Request(`${origin}/logout`, { method: 'POST', headers }))
+  }
   assert.equal(connect.mock.callCount(), 0)
+  assert.equal(listen.mock.callCount(), 0)
 })
 
-test('createTestMenshen refuses to start with NODE_ENV=production', async t => {
+test('createTestMenshen refuses to start with NODE_ENV=production, regardless of its options', async t => {
   const before = process.env.NODE_ENV
   t.after(() => {
     if (before === undefined) delete process.env.NODE_ENV
     else process.env.NODE_ENV = before
   })
   process.env.NODE_ENV = 'production'
-  await assert.rejects(createTestMenshen(), {
-    code: 'bad_settings',
-    message:
-      'createTestMenshen: NODE_ENV is "production"; it signs in any user, and starts only in tests; expected test or development.',
-  })
+  for (const options of [{}, { nodeEnv: 'test' }, { devProvider: true }, { baseUrl: 'http://localhost:3000' }])
+    await assert.rejects(createTestMenshen(options), {
+      code: 'bad_settings',
+      message:
+        'createTestMenshen: NODE_ENV is "production"; it signs in any user, and starts only in tests; expected test or development.',
+    })
+  process.env.NODE_ENV = 'test'
+  await assert.rejects(createTestMenshen({ nodeEnv: 'production' }), { message: /NODE_ENV is "production"/ })
 })
