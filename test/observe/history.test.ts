@@ -105,18 +105,25 @@ test('a restart loses no counts, and those of an ended process are not counted t
   )
 })
 
-test('the plot has the sum of several processes', async t => {
-  const { now } = clockAt(START)
+test('the plot has the sum of several processes, and the instances are those that are running', async t => {
+  const { clock, now } = clockAt(START)
   const store = createMemoryStore({ now })
   t.after(() => store.close())
   const [one, other] = [seriesOf(now, 1), seriesOf(now, 2)]
   one.observer.onEvent?.('sign_in', {})
   other.observer.onEvent?.('sign_in', {})
   one.begin({ store, keyring })
-  await one.close()
+  await nextWrite(store)
   other.begin({ store, keyring })
+  await nextWrite(store, 2)
   t.after(() => other.close())
+  const pids = async () => (await other.instances()).map(({ pid }) => pid)
   assert.equal(plotOf((await other.read('hour')).slots).signIns.at(-1), 2)
+  assert.deepEqual(await pids(), [2, 1])
+  await one.close()
+  clock.now += MINUTE
+  assert.deepEqual(await pids(), [2])
+  assert.equal(sumOf(plotOf((await other.read('hour')).slots).signIns), 2)
 })
 
 test('a process that had no store for a few minutes is not counted twice once it writes again', async t => {

@@ -11,6 +11,7 @@ import { createMetricsReader, gatherAlone } from '../../src/observe/exposition.t
 import { createMetrics, METRICS } from '../../src/observe/metrics.ts'
 import { recordKey } from '../../src/session/ticket.ts'
 import { cookieOf, createClient, signIn } from '../kit/client.ts'
+import { freePort } from '../kit/free-port.ts'
 import { requireProgram } from '../kit/requirements.ts'
 import { readMetrics, scrape } from '../kit/scrape.ts'
 import { type Scene, setUp, setUpOidc } from '../kit/set-up.ts'
@@ -276,14 +277,22 @@ suite('sign-ins, sign-outs, refreshes, calls', () => {
 })
 
 suite('events', () => {
-  test('warnings are counted, also those that the log leaves out as repeats', async t => {
-    const scene = await setUp(t, { config: { rules: [{ path: '/secret', roles: ['developer'] }] } })
+  test('warnings and errors are counted, also those that the log leaves out as repeats', async t => {
+    const scene = await setUp(t, {
+      env: { UPSTREAM: `http://127.0.0.1:${await freePort()}` },
+      config: { rules: [{ path: '/secret', roles: ['developer'] }] },
+    })
     const user = await scene.user()
-    const act = async () => {
-      for (let n = 0; n < 15; n++) await user.get('/secret')
+    for (const [path, event, level] of [
+      ['/secret', 'refused', 'warn'],
+      ['/', 'upstream_failed', 'error'],
+    ] as const) {
+      const act = async () => {
+        for (let n = 0; n < 15; n++) await user.get(path)
+      }
+      assert.equal(await added(scene, `menshen_events_total{event="${event}",level="${level}"}`, act), 15)
+      assert.equal(scene.eventsOf(event).length, 10)
     }
-    assert.equal(await added(scene, 'menshen_events_total{event="refused",level="warn"}', act), 15)
-    assert.equal(scene.lines.filter(({ event }) => event === 'refused').length, 10)
   })
 
   test('every event of level warn or error has one series with its level, and no other event has a series', async t => {

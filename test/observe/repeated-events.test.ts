@@ -74,11 +74,17 @@ test('a client that exceeds the rate limit is reported once for each address', a
   ])
 })
 
-test('a refused auth check behind a proxy is logged with the address of the client', async t => {
-  const scene = await setUp(t, { env: BEHIND_PROXY })
-  const headers = { 'x-forwarded-for': '10.0.0.9', 'x-original-uri': '/a/..%2fb' }
-  assert.equal((await scene.visitor().get('/_menshen/check', { headers })).status, 400)
+test('a refused auth check and a failed request behind a proxy are logged with the address of the client', async t => {
+  const env = { ...BEHIND_PROXY, STORE: `redis://127.0.0.1:${await freePort()}` }
+  const scene = await setUp(t, { env })
+  const headers = { 'x-forwarded-for': '10.0.0.9' }
+  const asked = { headers: { ...headers, 'x-original-uri': '/a/..%2fb' } }
+  assert.equal((await scene.visitor().get('/_menshen/check', asked)).status, 400)
   assert.equal(fieldsOf(scene, 'check_refused')[0]?.address, '10.0.0.9')
+  const cookie = `menshen_session=${'A'.repeat(43)}`
+  assert.equal((await scene.visitor().get('/page', { headers: { ...headers, cookie } })).status, 503)
+  const [{ address, path } = {}] = fieldsOf(scene, 'request_failed')
+  assert.deepEqual({ address, path }, { address: '10.0.0.9', path: '/page' })
 })
 
 test('a WebSocket that cannot be opened is logged with its path, upstream, user and address', async t => {
@@ -109,14 +115,21 @@ test('a client that is cut off behind a proxy is logged with its own address', a
   assert.equal(fieldsOf(scene, 'client_cut_off')[0]?.address, '10.0.0.4')
 })
 
-test('a refresh is logged with the user and the short session key', async t => {
+test('a successful and a failed refresh are logged with the user and the short session key', async t => {
   const scene = await setUp(t, { env: { REFRESH_FAILURE: 'keep' } })
   const user = await scene.user('lisi')
   scene.passSeconds(7200 - 200)
   await user.get('/')
-  const [refreshed] = fieldsOf(scene, 'session_refreshed')
-  assert.deepEqual([refreshed?.user, refreshed?.sub], ['lisi', 'sub-lisi'])
-  assert.match(String(refreshed?.session), /^[\w-]{10}$/)
+  scene.provider.answer('refresh', { kind: 'json', status: 500, body: {} })
+  scene.passSeconds(7200 - 200)
+  await user.get('/')
+  const [refreshed = {}, ...others] = fieldsOf(scene, 'session_refreshed')
+  const [failed = {}] = fieldsOf(scene, 'session_refresh_failed')
+  assert.deepEqual(others, [])
+  assert.equal(failed.outcome, 'kept')
+  for (const each of [refreshed, failed]) assert.deepEqual([each.user, each.sub], ['lisi', 'sub-lisi'])
+  assert.match(String(refreshed.session), /^[\w-]{10}$/)
+  assert.equal(failed.session, refreshed.session)
 })
 
 test('a session that a developer ends is logged with its user and the developer', async t => {

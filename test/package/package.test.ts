@@ -148,23 +148,25 @@ suite('the package', () => {
       for (const name of names.split(',')) assert.match(edge, new RegExp(`refuse as ${name.trim()}\\b`))
   })
 
-  test('the package reads a TypeScript configuration that imports it, in a CommonJS application', async t => {
-    const own = tempFolder(t)
-    symlinkSync(join(application, 'node_modules'), join(own, 'node_modules'))
-    writeFileSync(join(own, 'package.json'), '{"type":"commonjs"}')
-    const rules = "{ rules: [{ path: '/internal', roles: ['developer'] }] }"
-    writeFileSync(
-      join(own, 'menshen.config.ts'),
-      `import { type Config, defineConfig } from 'menshen'\nconst config: Config = ${rules}\nexport default defineConfig(config)\n`,
-    )
-    const menshen = (...args: string[]) =>
-      run(process.execPath, ['node_modules/menshen/bin/menshen.js', ...args], { cwd: own })
-    const [checked, { stdout }] = await Promise.all([
-      menshen('check'),
-      menshen('rules', 'check', '/internal', '--role', 'common').catch(({ stdout }) => ({ stdout })),
-    ])
-    assert.match(checked.stdout, /^✔ All settings are valid\.\n[\s\S]*menshen\.config\.ts, 1 rule\n/)
-    assert.match(stdout, /^GET \/internal as common: refused, by the rule/)
+  test('the package reads a TypeScript configuration that imports it, in an application of modules or of CommonJS', async t => {
+    for (const type of ['module', 'commonjs']) {
+      const own = tempFolder(t)
+      symlinkSync(join(application, 'node_modules'), join(own, 'node_modules'))
+      writeFileSync(join(own, 'package.json'), JSON.stringify({ type }))
+      const rules = "{ rules: [{ path: '/internal', roles: ['developer'] }] }"
+      writeFileSync(
+        join(own, 'menshen.config.ts'),
+        `import { type Config, defineConfig } from 'menshen'\nconst config: Config = ${rules}\nexport default defineConfig(config)\n`,
+      )
+      const menshen = (...args: string[]) =>
+        run(process.execPath, ['node_modules/menshen/bin/menshen.js', ...args], { cwd: own })
+      const [checked, { stdout }] = await Promise.all([
+        menshen('check'),
+        menshen('rules', 'check', '/internal', '--role', 'common').catch(({ stdout }) => ({ stdout })),
+      ])
+      assert.match(checked.stdout, /^✔ All settings are valid\.\n[\s\S]*menshen\.config\.ts, 1 rule\n/, type)
+      assert.match(stdout, /^GET \/internal as common: refused, by the rule/, type)
+    }
   })
 
   test('the package starts with npx menshen and serves the login page', async t => {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Response } from '../kit/client.ts'
+import { freePort } from '../kit/free-port.ts'
 import { setUp, setUpOidc } from '../kit/set-up.ts'
 
 const PAGE = { accept: 'text/html', 'sec-fetch-dest': 'document', 'sec-fetch-mode': 'navigate' }
@@ -53,12 +54,23 @@ test('every error page has one sentence about the next step, its code, its refer
   }
 })
 
-test('a 403 page names the kind of permission but no group or user, and offers the support contact first', async t => {
+test('a 403 page names the kind of permission but no role, group or user, and offers the support contact first', async t => {
   const scene = await setUp(t, {
     env: { SUPPORT_CONTACT: 'it@example.com' },
-    config: { rules: [{ path: '/secret', groups: ['board-of-directors'], users: ['ceo-only'] }] },
+    config: {
+      roles: [{ role: 'treasurer', groups: ['board-of-directors'] }],
+      rules: [
+        { path: '/secret', groups: ['board-of-directors'], users: ['ceo-only'] },
+        { path: '/money', roles: ['treasurer'] },
+      ],
+    },
   })
-  const { status, text } = await (await scene.user()).get('/secret', { headers: PAGE })
+  const user = await scene.user()
+  const ofRole = await user.get('/money', { headers: PAGE })
+  assert.equal(ofRole.status, 403)
+  assert.match(ofRole.text, /仅对特定的角色开放/)
+  assert.doesNotMatch(ofRole.text, /treasurer|board-of-directors/)
+  const { status, text } = await user.get('/secret', { headers: PAGE })
   assert.equal(status, 403)
   assert.match(text, /仅对特定的用户组或用户开放/)
   assert.doesNotMatch(text, /board-of-directors|ceo-only/)
@@ -91,7 +103,7 @@ test('the page for a sign-in that is too old states the maximum age', async t =>
   }
 })
 
-test('a 502 page for a GET request counts down to a retry; a 502 page for a POST request and a 404 page do not', async t => {
+test('a 502 or 503 page for a GET request counts down to a retry; one for a POST request and a 404 page do not', async t => {
   const scene = await setUp(t, { answer: (_, response) => response.destroy() })
   const user = await scene.user()
   const seconds = ({ text }: Response) => /class="retry small" data-seconds="(\d+)"/.exec(text)?.[1]
@@ -104,4 +116,11 @@ test('a 502 page for a GET request counts down to a retry; a 502 page for a POST
   assert.equal(posted.status, 502)
   assert.equal(seconds(posted), undefined, 'a form is never sent again by itself')
   assert.equal(seconds(await user.get('/_menshen/nowhere', { headers: PAGE })), undefined)
+  const outage = await setUp(t, { env: { STORE: `redis://127.0.0.1:${await freePort()}` } })
+  const headers = { ...PAGE, cookie: `menshen_session=${'A'.repeat(43)}`, origin: outage.url }
+  const unavailable = await outage.visitor().get('/report?x=1', { headers })
+  assert.deepEqual([unavailable.status, seconds(unavailable)], [503, '5'])
+  assert.match(unavailable.text, /<a class="button" href="\/report\?x=1">重试<\/a>/)
+  const refused = await outage.visitor().post('/report', 'a=b', { headers })
+  assert.deepEqual([refused.status, seconds(refused)], [503, undefined])
 })

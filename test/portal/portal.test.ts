@@ -117,8 +117,9 @@ suite('applications in the portal', () => {
     assert.deepEqual(titles, ['/shown', 'wiki.test'])
   })
 
-  test('an application is listed if the rules of its host admit the role or the name of the user to its start', async t => {
+  test('an application is listed if the rules of its host admit the role, the groups or the name of the user to its start', async t => {
     const { signedIn } = await openPortal(t, {
+      provider: { preset: 'idaas', fields: { groups: ['ou_name'] } },
       roles: [
         { role: 'developer', username: ['admin'] },
         { role: 'ceo', username: ['lisi'] },
@@ -147,13 +148,16 @@ suite('applications in the portal', () => {
           ],
         },
         'developers.test': { upstream: APP, rules: [{ path: '/', roles: ['developer'] }] },
+        'groups.test': { upstream: APP, rules: [{ path: '/', groups: ['legal'] }] },
         'finance.test': { upstream: APP },
       },
     })
-    const titles = async (username: string) => (await listed(await signedIn(username))).map(({ title }) => title)
+    const titles = async (username: string, ou_name = 'sales') =>
+      (await listed(await signedIn(username, { ou_name }))).map(({ title }) => title)
     assert.deepEqual(await titles('zhangsan'), ['/staff', 'users.test', 'start.test', 'finance.test'])
     assert.deepEqual(await titles('lisi'), ['/finance', '/staff', 'start.test', 'closed.test', 'finance.test'])
     assert.deepEqual(await titles('admin'), ['/staff', 'start.test', 'developers.test', 'finance.test'])
+    assert.deepEqual(await titles('wangwu', 'legal'), ['/staff', 'start.test', 'groups.test', 'finance.test'])
   })
 
   test('an application that a user cannot open is not in the responses: no title, description, address or icon', async t => {
