@@ -21,8 +21,7 @@ export function safeReturnPath(text: string, origin: string, signInPaths: Readon
 
 /** Signs with the first of the keys. */
 export function signReturnPath(path: string, until: number, [key]: KeyList): string {
-  const text = Buffer.from(`${until} ${path}`).toString('base64url')
-  return `${text}.${mac(text, key).toString('base64url')}`
+  return sign(Buffer.from(`${until} ${path}`).toString('base64url'), key)
 }
 
 const SIGNED = /^\?return=([\w-]+\.[\w-]{43})$/
@@ -51,9 +50,10 @@ export function readReturnPath(
   { origin, signInPaths }: { readonly origin: string; readonly signInPaths: ReadonlySet<string> },
   now: number,
 ): string | undefined {
-  const [text = '', signature = ''] = cookie.split('.')
-  const given = Buffer.from(signature, 'base64url')
-  if (!keys.some(key => isSame(given, mac(text, key)))) return undefined
+  const [text = ''] = cookie.split('.')
+  // Compared as text, because a decoder of base64 ignores some characters.
+  const given = Buffer.from(cookie)
+  if (!keys.some(key => isSame(given, Buffer.from(sign(text, key))))) return undefined
   const [, until = '0', path = ''] = /^(\d+) (.*)$/s.exec(Buffer.from(text, 'base64url').toString()) ?? []
   return Number(until) > now ? safeReturnPath(path, origin, signInPaths) : undefined
 }
@@ -62,6 +62,6 @@ function isSame(given: Buffer, expected: Buffer): boolean {
   return given.length === expected.length && timingSafeEqual(given, expected)
 }
 
-function mac(text: string, key: Uint8Array): Buffer {
-  return createHmac('sha256', key).update(text).digest()
+function sign(text: string, key: Uint8Array): string {
+  return `${text}.${createHmac('sha256', key).update(text).digest('base64url')}`
 }
