@@ -27,6 +27,8 @@ const BASE_URL = 'https://app.example.com'
 const ON = { BASE_URL, DEVICE_BOUND_SESSIONS: 'on', TRUSTED_PROXIES: '127.0.0.1' }
 const SCRIPT = { headers: { accept: 'application/json' } }
 const TEN_MINUTES = 600
+/** Where the application tries to set our cookies. */
+const SETS_COOKIES = '/sets-cookies'
 
 interface BoundUser {
   readonly client: Client
@@ -77,7 +79,15 @@ function boundCookie(client: Client): string | undefined {
 }
 
 test('DEVICE_BOUND_SESSIONS', async t => {
-  const scene = await setUp(t, { env: ON })
+  const scene = await setUp(t, {
+    env: ON,
+    answer: ({ url }, response) => {
+      const names = [BOUND_COOKIE, TICKET_COOKIE, ` ${BOUND_COOKIE.toLowerCase()} `, `=${BOUND_COOKIE}`]
+      const own = names.map(name => `${name}=theirs; Path=/; Secure; HttpOnly`)
+      if (url === SETS_COOKIES) response.setHeader('set-cookie', [...own, 'theirs=1; Path=/'])
+      response.end('hello')
+    },
+  })
 
   await t.test('a browser registers its key after the sign-in, and gets a second cookie for ten minutes', async () => {
     const { signedIn, registered, client } = await boundUser(scene)
@@ -134,10 +144,15 @@ test('DEVICE_BOUND_SESSIONS', async t => {
     socket.on('error', () => {}).terminate()
   })
 
-  await t.test('the application receives neither the ticket nor the second cookie', async () => {
+  await t.test('the application neither receives nor sets the ticket or the second cookie', async () => {
     const { client } = await provenUser(scene)
     await client.get('/')
     assert.doesNotMatch(String(scene.upstream.last().headers.cookie), /menshen/)
+    const before = boundCookie(client)
+    const answer = await client.get(SETS_COOKIES)
+    assert.deepEqual(answer.setCookies, ['theirs=1; Path=/'])
+    assert.equal(boundCookie(client), before)
+    assert.equal(await statusOf(client), 200)
   })
 
   await t.test(
