@@ -6,16 +6,57 @@ import { closeSync, mkdtempSync, openSync, rmdirSync, rmSync, writeSync } from '
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test from 'node:test'
-import { signIn } from '../kit/client.ts'
+import { type Client, signIn } from '../kit/client.ts'
 import { startRedis } from '../kit/redis-server.ts'
 import { scrape } from '../kit/scrape.ts'
 import { type Scene, setUp } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
 
+/** A problem of the overview is over after ten minutes without it; slots are those of minutes. */
+const OVER_AFTER_SECONDS = 11 * 60
+
+/** Longer than a view of the overview is kept. */
+const OVERVIEW_SECONDS = 5
+
 async function ready({ visitor }: Scene): Promise<{ status: number; reason?: string; code?: string }> {
   const { status, text } = await visitor().get('/_menshen/ready')
   const { reason, code } = JSON.parse(text)
   return { status, reason, code }
+}
+
+/** Also in the overview, where a problem is over after ten minutes without it, and in the metrics, which add no more failures. */
+async function assertRecovery(scene: Scene, admin: Client): Promise<void> {
+  await until(async () => (await ready(scene)).status === 200)
+  assert.equal(scene.eventsOf('store_writable').length, 1)
+  const read = async () => {
+    const { value } = await scrape(scene.url)
+    const created = (result: string) => value(`menshen_store_seconds_count{verb="create",result="${result}"}`)
+    return {
+      reports: value('menshen_events_total{event="store_not_writable",level="error"}'),
+      failed: created('store_unavailable'),
+      created: created('ok'),
+    }
+  }
+  const before = await read()
+  assert.equal((await signIn(scene.visitor(), scene.provider)).headers.location, '/')
+  const after = await read()
+  assert.deepEqual([after.reports, after.failed], [before.reports, before.failed])
+  assert.ok(after.created > before.created)
+  assert.deepEqual(await severities(admin), ['degraded'])
+  scene.passSeconds(OVER_AFTER_SECONDS)
+  // The page has the findings of the doctor that are at hand, and loads new ones.
+  await until(async () => {
+    scene.passSeconds(OVERVIEW_SECONDS)
+    return (await severities(admin)).join() === 'recovered'
+  })
+}
+
+/** How the overview shows that the store could not be written to. */
+async function severities(admin: Client): Promise<string[]> {
+  const { text } = await admin.get('/_menshen/console')
+  return [...text.matchAll(/<article class="problem (\w+)">(.*?)<\/article>/gs)].flatMap(
+    ([, severity = '', content]) => (content?.includes('store_not_writable') ? [severity] : []),
+  )
 }
 
 for (const [name, reason, code, breakIt, mend] of [
@@ -28,7 +69,7 @@ for (const [name, reason, code, breakIt, mend] of [
     ['CONFIG', 'SET', 'min-replicas-to-write', '0'],
   ],
 ] as const)
-  test(`a Redis that ${name} is reported by ready, log, overview and metrics, and its recovery by ready and log`, async t => {
+  test(`a Redis that ${name} is reported by ready, log, overview and metrics, and so is its recovery`, async t => {
     const redis = await startRedis({ settings: ['--maxmemory-policy', 'noeviction'] })
     t.after(() => redis.stop())
     const scene = await setUp(t, { env: { STORE: `redis://${redis.host}` }, now: Date.now() })
@@ -47,8 +88,7 @@ for (const [name, reason, code, breakIt, mend] of [
     const { value } = await scrape(scene.url)
     assert.ok(value('menshen_events_total{event="store_not_writable",level="error"}') >= 1)
     await redis.command(...mend)
-    await until(async () => (await ready(scene)).status === 200)
-    assert.ok(scene.lines.some(({ event }) => event === 'store_writable'))
+    await assertRecovery(scene, admin)
   })
 
 test('with a Redis that became a replica, ready reports store_read_only until it is a primary again', async t => {
@@ -63,7 +103,7 @@ test('with a Redis that became a replica, ready reports store_read_only until it
   await until(async () => (await ready(scene)).status === 200)
 })
 
-test('a full disk is reported by ready, log, overview and metrics, and ready recovers once there is space', async t => {
+test('a full disk is reported by ready, log, overview and metrics, and so is its recovery', async t => {
   if (process.getuid?.() !== 0) return t.skip('a file system of its own needs root')
   const folder = mkdtempSync(join(tmpdir(), 'menshen-full-'))
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', folder])
@@ -92,7 +132,7 @@ test('a full disk is reported by ready, log, overview and metrics, and ready rec
   const { value } = await scrape(scene.url)
   assert.ok(value('menshen_store_seconds_count{verb="create",result="store_unavailable"}') >= 1)
   rmSync(filler)
-  await until(async () => (await ready(scene)).status === 200)
+  await assertRecovery(scene, admin)
 })
 
 /** Writes until there is no room. */
