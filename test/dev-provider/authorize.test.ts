@@ -56,10 +56,15 @@ test('a form posted from another site gets 403 and signs no user in', async t =>
   }
 })
 
-test('an unknown or missing username gets 400', async t => {
+test('an unknown or missing username gets a 400 page and is never redirected', async t => {
   const { postForm, authorizePath } = await start(t)
-  assert.equal((await postForm(authorizePath(), { username: 'nobody' })).status, 400)
-  assert.equal((await postForm(authorizePath(), {})).status, 400)
+  for (const form of [{ username: 'nobody' }, { username: '' }, {}]) {
+    const response = await postForm(authorizePath(), form)
+    assert.equal(response.status, 400)
+    assert.equal(response.headers.get('location'), null)
+    assert.match(response.headers.get('content-type') ?? '', /^text\/html/)
+    assert.doesNotMatch(await response.text(), /code=/)
+  }
 })
 
 test('a wrong client or redirect URI gets a 400 page and is never redirected', async t => {

@@ -15,6 +15,7 @@ import { runDoctorCommand } from '../../src/cli/commands/doctor.ts'
 import { createPaint } from '../../src/cli/terminal.ts'
 import { judgeDisk } from '../../src/doctor/store-probes.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
+import { phraseIn } from '../../src/text/text.ts'
 import { createCommandRunner } from '../kit/command-runner.ts'
 import { freePort } from '../kit/free-port.ts'
 import { type Environment, runMenshen, startInstance } from '../kit/instance.ts'
@@ -585,7 +586,7 @@ suite('menshen doctor and the store', { concurrency: 2 }, () => {
     assert.equal(good.check('store file system').ok, true)
   })
 
-  test('a damaged database and a network file system are failures, and a nearly full disk is a warning', async t => {
+  test('a damaged database and a network file system are failures, a nearly full disk is a warning, and each has a remedy', async t => {
     const file = join(tempFolder(t), 'menshen.db')
     const store = await openSqliteStore({ file, now: Date.now })
     const value = new Uint8Array(3000)
@@ -601,8 +602,11 @@ suite('menshen doctor and the store', { concurrency: 2 }, () => {
     assert.match(check('store file').remedy ?? '', /restore a backup/)
     const judged = judgeDisk({ type: 0x6969, bavail: 10, bsize: 4096 }, file)
     assert.deepEqual(
-      judged.map(({ level }) => level),
-      ['warning', 'failure'],
+      judged.map(({ name, level, remedy }) => [name, level, remedy && phraseIn('en', remedy).split(':')[0]]),
+      [
+        ['store disk', 'warning', 'Free some space'],
+        ['store file system', 'failure', 'Put the file on a local disk, or use Redis'],
+      ],
     )
   })
 
