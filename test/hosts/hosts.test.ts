@@ -356,13 +356,16 @@ test('activity at one host keeps the session alive at all hosts, and inactivity 
   for (const host of [WIKI, GRAFANA, PORTAL]) assert.equal((await browser.get(`${host}/_menshen/me`)).status, 401, host)
 })
 
-test('a session ended by SESSIONS_PER_USER is no longer valid at its host', async t => {
+test('a session ended by SESSIONS_PER_USER is no longer valid at any of its hosts', async t => {
   const scene = await setUpHosts(t, { env: { SESSIONS_PER_USER: '1' } })
   const first = await scene.signedIn()
-  await first.open(`${WIKI}/`)
+  for (const host of [WIKI, GRAFANA]) await first.open(`${host}/`)
+  for (const host of [WIKI, GRAFANA, PORTAL]) assert.equal((await first.get(`${host}/_menshen/me`)).status, 200, host)
   scene.passSeconds(5)
   const second = await scene.signedIn()
-  await second.open(`${WIKI}/`)
-  assert.equal((await first.get(`${WIKI}/_menshen/me`)).status, 401)
-  assert.equal((await second.get(`${WIKI}/_menshen/me`)).status, 200)
+  for (const host of [WIKI, GRAFANA]) await second.open(`${host}/`)
+  for (const host of [WIKI, GRAFANA, PORTAL]) {
+    assert.equal((await first.get(`${host}/_menshen/me`)).status, 401, host)
+    assert.equal((await second.get(`${host}/_menshen/me`)).status, 200, host)
+  }
 })

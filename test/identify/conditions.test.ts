@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import type { Config, Rule } from '../../src/index.ts'
+import type { Client } from '../kit/client.ts'
 import { setUp } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
 
@@ -40,7 +41,7 @@ test('clients cannot choose their own address: without a trusted proxy X-Forward
   assert.equal((await client.get('/office', { headers: { ...BROWSER, ...FROM_OFFICE } })).status, 403)
 })
 
-test('a public page with networks refuses visitors from elsewhere and logs them only as visitor_refused', async t => {
+test('a public page with networks refuses visitors from elsewhere, logs them as visitor_refused and keeps them out of the audit trail', async t => {
   const rules: Rule[] = [{ path: '/status', public: true, networks: ['10.0.0.0/8'] }]
   const { client, user, lines } = await setUp(t, { config: { rules } as Config, env: PROXY })
   assert.equal((await client.get('/status', { headers: { ...BROWSER, ...FROM_OFFICE } })).status, 200)
@@ -58,7 +59,20 @@ test('a public page with networks refuses visitors from elsewhere and logs them 
   )
   const signedIn = await user()
   assert.equal((await signedIn.get('/status', { headers: { ...BROWSER, ...FROM_HOME } })).status, 403)
+  const admin = await user('admin')
+  // In the order in which they happened: with the refusal of the user, those of the visitors would be there, too.
+  await until(async () => (await auditedFrom(admin, FROM_HOME)).length > 0)
+  const [refused = '', ...others] = await auditedFrom(admin, FROM_HOME)
+  assert.match(refused, /user=zhangsan/)
+  assert.deepEqual(others, [])
 })
+
+/** The rows of the audit trail with this address. */
+async function auditedFrom(admin: Client, from: typeof FROM_HOME): Promise<string[]> {
+  const { text } = await admin.get('/_menshen/console/audit')
+  const rows = text.match(/<tr role="row"><th scope="row".*?<\/tr>/gs) ?? []
+  return rows.filter(row => row.includes(from['x-forwarded-for']))
+}
 
 const HOURS = { days: ['mon', 'tue', 'wed', 'thu', 'fri'], from: '08:00', to: '20:00', zone: 'Asia/Shanghai' } as const
 /** A Monday in Shanghai. */

@@ -203,15 +203,18 @@ test('a key keeps the groups of the latest sign-in when the response to an earli
   assert.equal((await bring(key, '/money')).status, 403)
 })
 
-test('a user’s keys are revoked by a sign-out everywhere, which closes their WebSockets, and by one in the console', async t => {
+test('a user’s keys are revoked, and their WebSockets close, by a sign-out everywhere or by a developer who ends all sessions', async t => {
   const { user, make, bring, post, eventsOf, url, upstream } = await setUpPersonalKeys(t)
   const sockets = new WebSocketServer({ server: upstream.server })
   t.after(() => sockets.close())
   const client = await user()
   const [first, second] = [await make(client, 'a'), await make(client, 'b')]
-  const socket = new WebSocket(`${url.replace('http', 'ws')}/api/x`, { headers: { 'x-menshen-key': first } })
-  await once(socket, 'open')
-  const closed = once(socket, 'close')
+  const openSocket = async (key: string) => {
+    const socket = new WebSocket(`${url.replace('http', 'ws')}/api/x`, { headers: { 'x-menshen-key': key } })
+    await once(socket, 'open')
+    return socket
+  }
+  const closed = once(await openSocket(first), 'close')
   const others = await make(await user('lisi'))
   await post(client, '/_menshen/sign-out-everywhere', {})
   for (const key of [first, second]) assert.equal((await bring(key)).status, 401)
@@ -226,6 +229,8 @@ test('a user’s keys are revoked by a sign-out everywhere, which closes their W
   const session = /name="session" value="([\w-]{43})"/.exec(list)?.[1] ?? ''
   await post(admin, '/_menshen/console/end', { session })
   assert.equal((await bring(third)).status, 200, 'one session is not the user')
+  const socket = await openSocket(third)
+  const ended = once(socket, 'close')
   const fourth = await user()
   const next = /name="session" value="([\w-]{43})"/.exec(
     (await admin.get('/_menshen/console/sessions?username=zhangsan')).text,
@@ -234,6 +239,7 @@ test('a user’s keys are revoked by a sign-out everywhere, which closes their W
   assert.equal((await bring(third)).status, 401)
   assert.equal((await fourth.get('/_menshen/me')).status, 401)
   assert.equal(eventsOf('key_revoked').at(-1)?.byUser, 'admin')
+  await ended
 })
 
 async function redisOf(t: TestContext): Promise<string> {

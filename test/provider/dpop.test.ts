@@ -108,8 +108,8 @@ test('DPOP=auto sends no proof until the provider demands one, and then sends on
   }
 })
 
-test('with DPOP=off a refused request is not repeated with a proof, and the log says that the provider requires DPoP', async t => {
-  const { op, visitor, details } = await open(t, { DPOP: 'off' })
+test('with DPOP=off no request has a proof, a refused one is not repeated, and the log says that the provider requires DPoP', async t => {
+  const { op, visitor, details, signIn } = await open(t, { DPOP: 'off' })
   op.intercept = ({ path }, response) => path === '/token' && refuse(response, 'use_dpop_nonce', 'nonce-1')
   const client = visitor()
   assert.equal((await client.get(await answerOf(client))).headers.location, '/login?error=token_error')
@@ -118,6 +118,10 @@ test('with DPOP=off a refused request is not repeated with a proof, and the log 
   op.intercept = undefined
   await client.get(await answerOf(client))
   assert.match(details().at(-1) ?? '', /bound to a key \(DPoP\), but DPOP is off/)
+  op.tokenType = 'Bearer'
+  await signIn()
+  assert.ok(op.callsTo('/userinfo').length > 0)
+  for (const { path, headers } of op.calls) assert.equal(headers.dpop, undefined, path)
 })
 
 test('a DPoP nonce that changes with every response costs at most one extra request per call', async t => {
