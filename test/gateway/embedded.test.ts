@@ -17,8 +17,10 @@ import { freePort } from '../kit/free-port.ts'
 import { openHttp2 } from '../kit/http2-client.ts'
 import { listen } from '../kit/listen.ts'
 import { startOidcServer } from '../kit/oidc-server.ts'
+import { setUp } from '../kit/set-up.ts'
 
 const PAGE = { accept: 'text/html' }
+const SAME_HEADERS = ['content-type', 'cache-control', 'retry-after', 'set-cookie', 'location']
 
 type AnyResponse = Pick<ServerResponse, 'getHeader' | 'setHeader' | 'headersSent' | 'writeHead' | 'end'>
 const request = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
@@ -488,9 +490,29 @@ suite('admit', () => {
     ])
   })
 
-  test('during a store outage admit and fetch return 503, and session rejects with store_unavailable', async t => {
-    const { menshen } = await setUpEmbedded(t, { store: `redis://127.0.0.1:${await freePort()}` })
-    const headers = { ...PAGE, cookie: `menshen_session=${'A'.repeat(43)}` }
+  test('during a store outage admit and fetch return the same 503 as the gateway, and session rejects with store_unavailable', async t => {
+    const STORE = `redis://127.0.0.1:${await freePort()}`
+    const { menshen } = await setUpEmbedded(t, { store: STORE })
+    const gateway = await setUp(t, { env: { STORE } })
+    const cookie = `menshen_session=${'A'.repeat(43)}`
+    // The id differs with every request.
+    const parts = (status = 0, headers: Headers, text: string) => ({
+      status,
+      headers: SAME_HEADERS.map(name => headers.get(name)),
+      text: text.replaceAll(headers.get('x-request-id') ?? '', ''),
+    })
+    for (const accept of ['text/html', 'application/json'])
+      for (const path of ['/', '/_menshen/me']) {
+        const asked = { accept, cookie }
+        const ofGateway = await fetch(gateway.url + path, { headers: asked, redirect: 'manual' })
+        const ask = () => request(path, asked)
+        const answer = path === '/' ? (await menshen.admit(ask())).answer : await menshen.fetch(ask())
+        assert.ok(answer)
+        const expected = parts(ofGateway.status, ofGateway.headers, await ofGateway.text())
+        assert.equal(expected.status, 503)
+        assert.deepEqual(parts(answer.status, answer.headers, await answer.text()), expected)
+      }
+    const headers = { ...PAGE, cookie }
     const { answer, user } = await menshen.admit(request('/', headers))
     assert.equal(answer?.status, 503)
     assert.equal(user, undefined)

@@ -83,14 +83,16 @@ test('every preset has a test sheet and is valid for the provider schema', () =>
   }
 })
 
-test('every placeholder of a preset is a known variable, and every variable is used', () => {
+test('every placeholder of a preset is a known variable, and every variable is used and described in a sentence', () => {
   for (const [name, { variables = {}, ...data }] of Object.entries(PRESETS)) {
     const { alsoIssuers: _, accessTokenIssuers: __, ...filled } = data
     const holes = [...JSON.stringify(filled).matchAll(/\{(\w+)\}/g)].map(([, hole = '']) => hole)
     const known = ['auth_url', 'user_info_url', 'client_id', 'scope', ...Object.keys(variables)]
     for (const hole of holes) assert.ok(known.includes(hole), `${name}: {${hole}}`)
-    for (const variable of Object.keys(variables))
+    for (const [variable, { description }] of Object.entries(variables)) {
       assert.ok(variable === 'auth_url' || holes.includes(variable), `${name}: ${variable} is used nowhere`)
+      assert.match(description, /^[A-Z].*\.$/, `${name}: ${variable}`)
+    }
   }
 })
 

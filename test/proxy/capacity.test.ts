@@ -111,17 +111,20 @@ test('the queue takes turns between users, regardless of how many requests one u
   assert.deepEqual(scene.targets(), ['/held', '/1', '/modest', '/late', '/2', '/3'])
 })
 
-test('a full queue makes room for another user by rejecting a request of the user with the most requests', async t => {
+test('a full queue makes room for another user by rejecting the last request of the user with the most requests', async t => {
   const scene = await openHeld(t, { UPSTREAM_QUEUE: '3' })
   const [greedy, modest] = [await scene.user(), await scene.user('lisi')]
   const holding = scene.hold(greedy)
   await until(() => scene.held.length === 1)
   const answered: [path: string, status: number][] = []
-  const waiting = ['/1', '/2', '/3'].map(async path => void answered.push([path, (await greedy.get(path)).status]))
-  await queueHas(scene, 3)
+  const waiting: Promise<unknown>[] = []
+  for (const path of ['/1', '/2', '/3']) {
+    waiting.push(greedy.get(path).then(({ status }) => answered.push([path, status])))
+    await queueHas(scene, waiting.length)
+  }
   const page = modest.get('/page')
   await until(() => answered.length === 1)
-  assert.equal(answered[0]?.[1], 503)
+  assert.deepEqual(answered, [['/3', 503]])
   scene.letGo()
   assert.equal((await page).status, 200)
   await Promise.all([holding, ...waiting])

@@ -51,7 +51,7 @@ test('a method override header changes neither the rule nor the method, and the 
   }
 })
 
-test('an empty, a chunked and an absent request body reach the application as such', async t => {
+test('a request body that is empty, of known length, chunked or absent reaches the application as such', async t => {
   const scene = await setUp(t, {
     answer: async (request, response) => void response.end(`<${await text(request)}>`),
   })
@@ -61,8 +61,15 @@ test('an empty, a chunked and an absent request body reach the application as su
   assert.match(empty, /<>/)
   assert.equal(scene.upstream.last().headers['content-length'], '0')
 
+  const known = await raw(scene.url, `${request('POST / HTTP/1.1', cookie, 'content-length: 5')}abcde`)
+  assert.match(known, /<abcde>/)
+  assert.equal(scene.upstream.last().headers['content-length'], '5')
+  assert.equal(scene.upstream.last().headers['transfer-encoding'], undefined)
+
   const chunked = `${request('POST / HTTP/1.1', cookie, 'transfer-encoding: chunked')}3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n`
   assert.match(await raw(scene.url, chunked), /<abcde>/)
+  assert.equal(scene.upstream.last().headers['content-length'], undefined)
+  assert.equal(scene.upstream.last().headers['transfer-encoding'], 'chunked')
 
   await user.get('/')
   assert.equal(scene.upstream.last().headers['content-length'], undefined)

@@ -36,12 +36,21 @@ async function linger({ url }: Scene, bytes: string): Promise<void> {
   clearInterval(late)
 }
 
-test(`${REFUSED} refused upgrades with late bytes leave no connection or timer behind`, async t => {
+test(`${REFUSED} refused upgrades with late bytes leave no connection, timer or listener behind`, async t => {
   const scene = await setUp(t)
+  const warnings: Error[] = []
+  const onWarning = (warning: Error) => void warnings.push(warning)
+  process.on('warning', onWarning)
+  t.after(() => process.off('warning', onWarning))
   const before = { sockets: open('TCPSocketWrap'), timers: open('Timeout') }
   const refused = [upgrade('/'), upgrade('/login'), upgrade('/', 'origin: https://evil.example')]
   await inParallel(Array(REFUSED).keys(), AT_ONCE, n => linger(scene, refused[n % refused.length] ?? ''))
   await until(() => open('TCPSocketWrap') <= before.sockets && open('Timeout') <= before.timers)
+  // Node warns of an emitter that collects them.
+  assert.deepEqual(
+    warnings.filter(({ name }) => name === 'MaxListenersExceededWarning'),
+    [],
+  )
 })
 
 /** With our own server, and with one of node:http that knows nothing of our options. */

@@ -147,16 +147,20 @@ test('a GET is sent at most twice to an application that never answers', async t
   assert.ok(upstream.heads.length <= 2)
 })
 
-test('each of 200 parallel requests gets its own response, even when others are aborted', async t => {
+test('each of 200 parallel requests of several users gets its own response, even when others are aborted', async t => {
   const scene = await setUp(t, {
     env: { UPSTREAM_CONNECTIONS: '2' },
-    answer: (request, response) => void setTimeout(() => response.end(request.url), Math.random() * 5),
+    answer: ({ url, headers }, response) =>
+      void setTimeout(() => response.end(`${url} of ${headers['x-forwarded-user']}`), Math.random() * 5),
   })
-  const user = await scene.user()
+  const names = ['zhangsan', 'lisi', 'wangwu', 'zhaoliu']
+  const users = await Promise.all(names.map(name => scene.user(name)))
+  const [user] = users
+  assert.ok(user)
   const asking = Array.from({ length: 200 }, async (_, i) => {
     const patience = i % 3 === 0 ? { signal: AbortSignal.timeout(i % 7) } : {}
-    const answer = await user.get(`/${i}`, patience).catch(() => undefined)
-    if (answer) assert.equal(answer.text, `/${i}`)
+    const answer = await users[i % users.length]?.get(`/${i}`, patience).catch(() => undefined)
+    if (answer) assert.equal(answer.text, `/${i} of ${names[i % names.length]}`)
     return answer?.status
   })
   const statuses = await Promise.all(asking)

@@ -54,6 +54,24 @@ test('a host name in the metadata that cannot be resolved does not delay a sign-
   await scene.accepts()
 })
 
+test('a host name in the metadata that resolves only later is checked when a connection to it is opened', async t => {
+  const leads = names(t, { 'idp.test': OPEN })
+  const scene = await openRelyingParty(t, { PROVIDER_TIMEOUT_MS: '600' }, {}, AT_OPEN)
+  const { port } = new URL(scene.op.issuer)
+  const seen = await inside(t, Number(port))
+  scene.op.bend.discovery = right => ({ ...right, userinfo_endpoint: `http://late.test:${port}/userinfo` })
+  const client = scene.visitor()
+  const away = await client.post('/login')
+  assert.match(String(away.headers.location), /\/authorize\?/)
+  leads['late.test'] = PRIVATE
+  const { headers } = await client.follow(await client.follow(away))
+  assert.equal(headers.location, '/login?error=userinfo_error')
+  assert.deepEqual(seen, [])
+  leads['late.test'] = OPEN
+  await scene.accepts()
+  assert.equal(scene.op.callsTo('userinfo').length, 1)
+})
+
 async function openSecure(t: TestContext, certifiedFor: string) {
   names(t, { 'idp.test': OPEN })
   const folder = tempFolder(t)
