@@ -161,17 +161,18 @@ export async function startWithSentinels(password: string, tls: boolean | Certif
   return { primary, replica, sentinels, stop: () => stopAll([primary, replica, ...sentinels]) }
 }
 
-/** `own` is of the sentinel itself. */
+/** `own` is of the sentinel itself. `epoch` numbers the failover that made this server the primary. */
 export function startSentinel(
   primary: RedisServer,
   password: string,
-  own: Pick<Options, 'password' | 'tls'> = {},
+  { epoch = 0, ...own }: Pick<Options, 'port' | 'password' | 'tls'> & { readonly epoch?: number } = {},
 ): Promise<RedisServer> {
   const sentinel = [
     `sentinel monitor ${PRIMARY_NAME} 127.0.0.1 ${primary.port} 2`,
     `sentinel auth-pass ${PRIMARY_NAME} ${password}`,
     `sentinel down-after-milliseconds ${PRIMARY_NAME} 2000`,
     `sentinel failover-timeout ${PRIMARY_NAME} 5000`,
+    `sentinel config-epoch ${PRIMARY_NAME} ${epoch}`,
   ]
   return startRedis({ ...own, sentinel })
 }

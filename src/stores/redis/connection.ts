@@ -272,9 +272,16 @@ export function toServer(address: SingleAddress, cache: ReadCacheLimits): Connec
 
 export function toPrimary(address: SentinelAddress, cache: ReadCacheLimits): Connect {
   const tlsTo = tlsOptionsOf(address)
+  let newestEpoch = 0
   return async () => {
-    const primary = await findPrimary(address, tlsTo)
-    return connect(address, { ...primary, ...tlsTo(primary) }, cache)
+    const primary = await findPrimary(address, tlsTo, newestEpoch)
+    newestEpoch = primary.epoch
+    const connection = await connect(address, { ...primary.server, ...tlsTo(primary.server) }, cache)
+    watchSentinels(address, tlsTo, connection.lost, named => {
+      newestEpoch = Math.max(newestEpoch, named.epoch)
+      if (replaces(named, primary)) connection.lose(new Error('The sentinels named another primary.'))
+    })
+    return connection
   }
 }
 
@@ -327,19 +334,73 @@ function assertPrimary(role: unknown): void {
     throw new Error('The sentinels returned a server that is not the primary.')
 }
 
-// Asks the sentinels which server is the primary.
+// Asks the sentinels which server is the primary. They disagree while a failover spreads or the network is divided, and the former
+// primary may still answer. Each failover has a number, the config epoch, for which a majority of the sentinels has voted, so the
+// highest epoch is right:
+//
+//    0 s   A is the primary, of epoch 1. Sentinels 1 and 2 lose it; sentinel 3 and this process do not
+//   30 s   1 and 2 make B the primary, of epoch 2. 3 still names A
+//   32 s   this process asks all: 2 is more than 1, so it leaves A
+//   32 s   it connects to B, whichever sentinel answers first: an answer with epoch 1 no longer counts
 
 const makeSentinelClient = RedisClient.factory()
+/** How often each sentinel is asked while a connection lasts. */
+const WATCH_MS = 2000
 
 type TlsTo = (host: RedisHost) => Partial<TlsOptions>
 
-/** Takes the first answer: sentinels that are down must not delay it. */
-export function findPrimary(address: SentinelAddress, tlsTo: TlsTo): Promise<RedisHost> {
-  return Promise.any(address.hosts.map(host => askWithOrWithoutPassword({ ...host, ...tlsTo(host) }, address)))
+interface NamedPrimary {
+  readonly server: RedisHost
+  /** 0 if the sentinel does not report it. */
+  readonly epoch: number
+}
+
+/**
+ * Takes the first answer that is not older than `newestEpoch`: sentinels that are down must not delay it. If all are older, the
+ * sentinels were set up again, or only those of a minority can be reached: then the newest of them.
+ */
+export async function findPrimary(address: SentinelAddress, tlsTo: TlsTo, newestEpoch = 0): Promise<NamedPrimary> {
+  const answers = address.hosts.map(host => askWithOrWithoutPassword({ ...host, ...tlsTo(host) }, address))
+  const older: NamedPrimary[] = []
+  const current = answers.map(async answer => {
+    const named = await answer
+    if (named.epoch >= newestEpoch) return named
+    older.push(named)
+    throw new Error('The sentinel named a former primary.')
+  })
+  return Promise.any(current).catch(error => {
+    if (older.length === 0) throw error
+    return older.reduce((one, other) => (other.epoch > one.epoch ? other : one))
+  })
+}
+
+/** Each sentinel on its own, so that one that hangs does not delay the answers of the others. */
+function watchSentinels(
+  address: SentinelAddress,
+  tlsTo: TlsTo,
+  end: Promise<unknown>,
+  onAnswer: (named: NamedPrimary) => void,
+): void {
+  let isOver = false
+  end.then(() => {
+    isOver = true
+  })
+  async function watch(sentinel: RedisHost): Promise<void> {
+    while (!isOver) {
+      await askWithOrWithoutPassword(sentinel, address).then(onAnswer, () => {})
+      await pause(WATCH_MS, undefined, { ref: false })
+    }
+  }
+  for (const host of address.hosts) watch({ ...host, ...tlsTo(host) })
+}
+
+function replaces(named: NamedPrimary, { server, epoch }: NamedPrimary): boolean {
+  const isSame = named.server.host === server.host && named.server.port === server.port
+  return named.epoch > epoch && !isSame
 }
 
 /** Sentinels often have no password although the servers have one, and then reject it. */
-async function askWithOrWithoutPassword(sentinel: RedisHost, address: SentinelAddress): Promise<RedisHost> {
+async function askWithOrWithoutPassword(sentinel: RedisHost, address: SentinelAddress): Promise<NamedPrimary> {
   try {
     return await ask(sentinel, {}, address.primary)
   } catch (error) {
@@ -349,18 +410,27 @@ async function askWithOrWithoutPassword(sentinel: RedisHost, address: SentinelAd
   }
 }
 
-async function ask(sentinel: RedisHost, credentials: Credentials, name: string): Promise<RedisHost> {
+async function ask(sentinel: RedisHost, credentials: Credentials, name: string): Promise<NamedPrimary> {
   const client = makeSentinelClient(clientOptions(credentials, sentinel))
   client.on('error', () => {}) // connect() reports it, too
   try {
     await withDeadline(client.connect(), DEADLINE_MS)
+    // The epoch first: if a failover ends in between, the new address comes with the old epoch, and not the other way round. The
+    // address among the fields is the former one for longer.
+    const fields = client.sendCommand(['SENTINEL', 'MASTER', name]).catch(() => [])
     const reply = await withDeadline(client.sendCommand(['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name]), DEADLINE_MS)
     if (!Array.isArray(reply))
       throw new Error(`The sentinel at ${sentinel.host}:${sentinel.port} does not know ${name}.`)
-    return { host: String(reply[0]), port: Number(reply[1]) }
+    return { server: { host: String(reply[0]), port: Number(reply[1]) }, epoch: epochIn(await fields) }
   } finally {
     client.destroy()
   }
+}
+
+/** An array of names and values, or an object, depending on the protocol. */
+function epochIn(fields: unknown): number {
+  const words: unknown[] = Array.isArray(fields) ? fields : Object.entries(Object(fields)).flat()
+  return Number(words[words.indexOf('config-epoch') + 1]) || 0
 }
 
 // A connection to a cluster. Records are read from their primaries each time, without a cache: only a single server orders answers

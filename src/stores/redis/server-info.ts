@@ -37,7 +37,7 @@ export async function readServerInfo(address: string): Promise<RedisServerInfo> 
 async function hostOf(target: RedisAddress): Promise<Partial<RedisHost & TlsOptions>> {
   const tlsTo = tlsOptionsOf(target)
   if (target.kind === 'single') return { ...target.host, ...tlsTo(target.host) }
-  const host = target.kind === 'sentinel' ? await findPrimary(target, tlsTo) : target.hosts[0]
+  const host = target.kind === 'sentinel' ? (await findPrimary(target, tlsTo)).server : target.hosts[0]
   return { ...host, ...tlsTo(host) }
 }
 
