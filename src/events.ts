@@ -519,6 +519,12 @@ export const EVENTS = {
   },
   store_writable: { level: 'info', message: 'store writable again', fields: [] },
   store_reachable: { level: 'info', message: 'store reachable again', fields: ['store'] },
+  store_evicts: {
+    level: 'warn',
+    message:
+      'Redis drops records when its memory is full: users are signed out, and those who stay signed in may not be found by name, so that ending a user misses their sessions and keys',
+    fields: ['store', 'policy', 'remedy'],
+  },
   audit_not_written: {
     level: 'error',
     message: 'audit events could not be written yet; they are kept in memory while there is room',

@@ -53,7 +53,9 @@ async function probeStore({ settings, now, store: open, keys }: Options): Promis
   if (file !== undefined && !existsSync(file)) return [judgeMissing(file)]
   const reasons: unknown[] = []
   try {
-    const store = await openStore(STORE, now, (_code, fields) => reasons.push(fields?.reason))
+    const store = await openStore(STORE, now, (code, fields) => {
+      if (code === 'store_unreachable') reasons.push(fields?.reason)
+    })
     try {
       return [...(await look(store)), ...(file === undefined ? [] : await probeFile(file))]
     } finally {

@@ -1223,7 +1223,8 @@ export const en: Sentences<typeof zhCN> = {
   'phrase.use_newer_redis': 'Expected Redis {version} or newer, or Valkey.',
   'phrase.does_not_say': 'not reported',
   'phrase.make_sure_noeviction': 'Make sure that maxmemory-policy is noeviction.',
-  'phrase.evicts_sessions': '{policy}: when memory is full, Redis drops sessions and signs users out',
+  'phrase.evicts_sessions':
+    '{policy}: when memory is full, Redis drops sessions and signs users out; others may not be found by name, and ending a user then misses their sessions and keys',
   'phrase.set_noeviction': 'Set maxmemory-policy to noeviction, and give Redis enough memory.',
   'phrase.last_write_failed': 'the last write to disk failed',
   'phrase.look_at_redis_disk': "Check Redis's log and disk.",

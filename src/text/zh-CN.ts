@@ -1129,7 +1129,8 @@ export const zhCN = {
   'phrase.use_newer_redis': '需要 Redis {version} 或更新的版本，或 Valkey。',
   'phrase.does_not_say': '无法得知',
   'phrase.make_sure_noeviction': '请确认 maxmemory-policy 是 noeviction。',
-  'phrase.evicts_sessions': '{policy}：内存满时会丢弃会话，用户会因此退出登录',
+  'phrase.evicts_sessions':
+    '{policy}：内存满时会丢弃会话，用户会因此退出登录；仍在登录的用户也可能无法按用户名找到，结束该用户时会漏掉其会话和密钥',
   'phrase.set_noeviction': '请把 maxmemory-policy 设为 noeviction，并分配足够的内存。',
   'phrase.last_write_failed': '最近一次写入磁盘失败',
   'phrase.look_at_redis_disk': '请查看 Redis 的日志和磁盘。',

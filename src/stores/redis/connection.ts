@@ -24,6 +24,8 @@ export interface RedisConnection {
   readonly commands: Commands
   /** Whether keys of different slots cannot change in one step. */
   readonly isCluster: boolean
+  /** The `maxmemory-policy`; `undefined` if the server does not report it. */
+  readonly evictionPolicy: string | undefined
   /** A cached record that is known to be the latest. */
   known(key: string): RedisEntry | undefined
   /** How often a record was forgotten. While it stays the same, all known records are unchanged; `undefined` while none is known. */
@@ -62,6 +64,7 @@ const TRUST_MS = 2000
 interface ConnectionOptions {
   readonly commands: Commands
   readonly isCluster: boolean
+  readonly evictionPolicy: string | undefined
   /** Absent if nothing is cached, because the server does not announce changes or there is no room. */
   readonly limits?: ReadCacheLimits
   /** Whether the server announces all changes of a record but our own, so that what was written can be cached. */
@@ -70,7 +73,7 @@ interface ConnectionOptions {
 
 export function superviseConnection(
   client: NodeRedisClient,
-  { commands, isCluster, limits, keepsWrites }: ConnectionOptions,
+  { commands, isCluster, evictionPolicy, limits, keepsWrites }: ConnectionOptions,
 ): RedisConnection {
   const fetch = async (key: string) => decodeReply(key, await commands.get(recordName(key)))
   const cache = limits && limits.size > 0 && limits.bytes >= 1 ? createReadCache(limits, fetch) : undefined
@@ -111,6 +114,7 @@ export function superviseConnection(
   return {
     commands,
     isCluster,
+    evictionPolicy,
     fetch,
     lose,
     lost,
@@ -142,6 +146,7 @@ export interface ReconnectingClient {
   close(): Promise<void>
 }
 
+const NO_EVICTION = 'noeviction'
 const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 2000
 
@@ -155,6 +160,7 @@ export async function openReconnectingClient(
   const tried = Promise.withResolvers<void>()
   let connection: RedisConnection | undefined
   let reportedReason: string | undefined
+  let reportedPolicy = NO_EVICTION
 
   function reportError(error: unknown): void {
     const reason = reasonOf(error)
@@ -162,11 +168,22 @@ export async function openReconnectingClient(
     reportedReason = reason
   }
 
+  function reportEviction(policy = reportedPolicy): void {
+    if (policy !== NO_EVICTION && policy !== reportedPolicy)
+      report('store_evicts', {
+        store,
+        policy,
+        remedy: 'set maxmemory-policy to noeviction, and give Redis enough memory',
+      })
+    reportedPolicy = policy
+  }
+
   async function serve(): Promise<void> {
     const opened = await connect()
     if (closing.signal.aborted) return opened.close()
     if (reportedReason !== undefined) report('store_reachable', { store })
     reportedReason = undefined
+    reportEviction(opened.evictionPolicy)
     connection = opened
     tried.resolve()
     const reason = await opened.lost
@@ -298,17 +315,26 @@ async function connect(
     emitInvalidate: true,
   })
   client.on('error', () => {}) // until it is supervised, connect() reports it, too
-  let keepsWrites: boolean
+  let evictionPolicy: string | undefined
   try {
     await withDeadline(client.connect(), DEADLINE_MS)
     if (kind === 'sentinel') assertPrimary(await withDeadline(client.sendCommand(['ROLE']), DEADLINE_MS))
-    keepsWrites = await withDeadline(skipOwnChanges(client), DEADLINE_MS)
+    evictionPolicy = await withDeadline(
+      readEvictionPolicy(words => client.sendCommand(words)),
+      DEADLINE_MS,
+    )
+    if (evictionPolicy === NO_EVICTION) await withDeadline(skipOwnChanges(client), DEADLINE_MS)
   } catch (error) {
     client.destroy()
     throw error
   }
-  const commands = commandsOf(client, address.prefix)
-  const connection = superviseConnection(client, { commands, isCluster: false, limits: cache, keepsWrites })
+  const connection = superviseConnection(client, {
+    commands: commandsOf(client, address.prefix),
+    isCluster: false,
+    evictionPolicy,
+    limits: cache,
+    keepsWrites: evictionPolicy === NO_EVICTION,
+  })
   client.on('error', connection.lose)
   client.on('invalidate', (name: Buffer | null) => {
     if (name === null) connection.forgetAll()
@@ -318,14 +344,16 @@ async function connect(
 }
 
 /**
- * Asks the server to announce only changes by others, and returns whether it does. It then does not announce what it evicts during
- * our own commands either, so this is only for servers that evict nothing. A server that does not report its policy may evict.
+ * Asks the server to announce only changes by others. It then does not announce what it evicts during our own commands either, so
+ * this is only for servers that evict nothing. A server that does not report its policy may evict.
  */
-async function skipOwnChanges(client: { sendCommand(words: readonly string[]): Promise<unknown> }): Promise<boolean> {
-  const memory = String(await client.sendCommand(['INFO', 'memory']).catch(() => ''))
-  if (!/^maxmemory_policy:noeviction\r?$/m.test(memory)) return false
+async function skipOwnChanges(client: { sendCommand(words: readonly string[]): Promise<unknown> }): Promise<void> {
   await client.sendCommand(['CLIENT', 'TRACKING', 'ON', 'NOLOOP'])
-  return true
+}
+
+async function readEvictionPolicy(send: (words: string[]) => Promise<unknown>): Promise<string | undefined> {
+  const memory = String(await send(['INFO', 'memory']).catch(() => ''))
+  return /^maxmemory_policy:(\S+)\r?$/m.exec(memory)?.[1]
 }
 
 /** Sentinels may be late to notice that a server is no longer the primary. */
@@ -454,14 +482,18 @@ export function toCluster(address: ClusterAddress): Connect {
     cluster.on('error', error => {
       reason = error
     })
+    let evictionPolicy: string | undefined
     try {
       await withDeadline(cluster.connect(), DEADLINE_MS)
+      // Any of its nodes represents all, and one that hangs must not prevent the connection.
+      const send = (words: string[]) => cluster.sendCommand(undefined, true, words)
+      evictionPolicy = await withDeadline(readEvictionPolicy(send), DEADLINE_MS, () => undefined)
     } catch (error) {
       cluster.destroy()
       throw reason ?? error
     }
     const commands = commandsOf(cluster.withCommandOptions(COMMAND_OPTIONS), address.prefix)
-    const connection = superviseConnection(cluster, { commands, isCluster: true, keepsWrites: false })
+    const connection = superviseConnection(cluster, { commands, isCluster: true, evictionPolicy, keepsWrites: false })
     cluster.on('node-error', connection.lose)
     return connection
   }

@@ -5,7 +5,7 @@ import { openRedisStore } from '../../../src/stores/redis/store.ts'
 import type { Store } from '../../../src/stores/store.ts'
 import { freePort } from '../../kit/free-port.ts'
 import { PRIMARY_NAME, startCluster, startRedis, startSentinel, startWithSentinels } from '../../kit/redis-server.ts'
-import { HANG_MS } from '../../kit/until.ts'
+import { HANG_MS, until } from '../../kit/until.ts'
 import { conformance } from '../conformance.ts'
 
 const PASSWORD = 'p@ss:w/ord'
@@ -106,6 +106,35 @@ test('a store opens with a warning while its server is down, and works once the 
   await eventually(() => store.ready())
   assert.ok(await store.create('k', entry('a')))
 })
+
+for (const [what, servers, address] of [
+  ['a Redis', [plain], `redis://${plain.host}`],
+  ['a cluster', cluster.servers, clusterAddress],
+] as const)
+  test(`a store warns once when ${what} may evict records, and again when that begins later`, async t => {
+    const setPolicy = (policy: string) =>
+      Promise.all(servers.map(server => server.command('CONFIG', 'SET', 'maxmemory-policy', policy)))
+    t.after(() => setPolicy('noeviction'))
+    const lines: { event?: string; policy?: string }[] = []
+    const warnings = () => lines.filter(({ event }) => event === 'store_evicts').map(({ policy }) => policy)
+    await setPolicy('volatile-lru')
+    const store = await open(address, lines)
+    t.after(() => store.close())
+    const reconnections = () => lines.filter(({ event }) => event === 'store_reachable').length
+    const reconnect = async () => {
+      const before = reconnections()
+      await Promise.all(servers.map(server => server.command('CLIENT', 'KILL', 'TYPE', 'normal')))
+      await until(() => reconnections() > before)
+    }
+    assert.deepEqual(warnings(), ['volatile-lru'])
+    await reconnect()
+    assert.deepEqual(warnings(), ['volatile-lru'])
+    await setPolicy('noeviction')
+    await reconnect()
+    await setPolicy('volatile-lru')
+    await reconnect()
+    await until(() => warnings().length === 2)
+  })
 
 test('a wrong password is logged as WRONGPASS, and neither the log nor the error contains it', async t => {
   const lines: object[] = []
