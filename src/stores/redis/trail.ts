@@ -18,7 +18,8 @@ export function createRedisTrail(ask: Ask): Trail {
       await ask(({ commands }) => commands.appendToTrail(TRAIL, keep, records))
     },
 
-    read: query => ask(({ commands }) => pageInSteps(query, step => readStep(commands, step))),
+    // Each step has its own deadline: a distant Redis needs more than one for a page that reads 10,000 events.
+    read: query => pageInSteps(query, step => ask(({ commands }) => readStep(commands, step))),
   }
 }
 
