@@ -13,6 +13,7 @@ import type { LoadedSession } from '../session/cache.ts'
 import { latestEnd } from '../session/record.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/sealing.ts'
 import { isTicket, newTicket, sealingKey } from '../session/ticket.ts'
+import { entryPages } from '../stores/pages.ts'
 import { type Freshness, newFreshness, type Store, type StoredValue } from '../stores/store.ts'
 import { ownCopy } from '../util/own-copy.ts'
 import { atMost } from '../util/recent.ts'
@@ -69,11 +70,6 @@ export function createHostTickets({ store, settings }: HostTicketsOptions): Host
     return opened.ticket
   }
 
-  async function listOf(sessionKey: string): Promise<string[]> {
-    const page = await store.list({ label: labelOf(sessionKey), limit: MOST_LISTED })
-    return page.entries.map(({ key }) => key)
-  }
-
   return {
     async create(host, sessionTicket, session) {
       const ticket = newTicket()
@@ -107,12 +103,13 @@ export function createHostTickets({ store, settings }: HostTicketsOptions): Host
     },
 
     async hostsOf(sessionKey) {
-      const keys = await listOf(sessionKey)
-      return [...new Set(keys.map(hostIn))].sort()
+      const { entries } = await store.list({ label: labelOf(sessionKey), limit: MOST_LISTED })
+      return [...new Set(entries.map(({ key }) => hostIn(key)))].sort()
     },
 
     async removeAllOf(sessionKey) {
-      await Promise.all((await listOf(sessionKey)).map(key => store.remove(key)))
+      for await (const entries of entryPages(store, labelOf(sessionKey)))
+        await Promise.all(entries.map(({ key }) => store.remove(key)))
     },
   }
 }

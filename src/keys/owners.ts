@@ -24,6 +24,7 @@ import {
   userLabel,
 } from '../session/record.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/sealing.ts'
+import { allEntries } from '../stores/pages.ts'
 import type { Entry, Store, StoredValue } from '../stores/store.ts'
 
 export type { ConfirmedUser }
@@ -63,8 +64,6 @@ const LABEL_PREFIX = 'key-owner.'
  * that was wrong.
  */
 const LONGEST_CALL_MS = 10 * 60_000
-/** A username or a `sub` belongs to one user per provider. */
-const MOST_OWNERS = 100
 
 const ownerSchema: z.ZodType<KeyOwner> = z.object({
   id: z.string(),
@@ -124,15 +123,13 @@ export function createKeyOwners({ store, keyring }: KeyOwnersOptions): KeyOwners
 
     async keysOfUsername(username) {
       const label = labelOf('username', username, await keyring.current())
-      const { entries } = await store.list({ label: LABEL_PREFIX + label, limit: MOST_OWNERS })
-      return entries.map(({ key }) => key)
+      return (await allEntries(store, LABEL_PREFIX + label)).map(({ key }) => key)
     },
 
     async keysOfSubject(subject) {
       const keys = await keyring.current()
       const own = await store.read(ownerKeyOf(userLabel(subject, keys)))
-      const label = LABEL_PREFIX + providerSubLabel(subject, keys)
-      const { entries } = await store.list({ label, limit: MOST_OWNERS })
+      const entries = await allEntries(store, LABEL_PREFIX + providerSubLabel(subject, keys))
       // A user with a separate `sub` at the provider is found by that, not by ours.
       return [...(own && own.labels.length === 1 ? [own] : []), ...entries].map(({ key }) => key)
     },

@@ -323,8 +323,21 @@ function toUser(directory: SessionDirectory, owner: KeyOwner): Omit<KeyUser, 'ex
 // Revokes all keys of a user.
 
 async function endEach(store: Store, ownerKeys: readonly string[]): Promise<number> {
-  const counts = await Promise.all(ownerKeys.map(key => endAll(store, key)))
+  const counts = await mapInGroups(ownerKeys, key => endAll(store, key))
   return counts.reduce((sum, count) => sum + count, 0)
+}
+
+const GROUP_SIZE = 100
+
+/** Where usernames are not unique, there can be more owners than a store should be asked about at the same time. */
+async function mapInGroups<Item, Result>(
+  items: readonly Item[],
+  work: (item: Item) => Promise<Result>,
+): Promise<Result[]> {
+  const results: Result[] = []
+  for (let n = 0; n < items.length; n += GROUP_SIZE)
+    results.push(...(await Promise.all(items.slice(n, n + GROUP_SIZE).map(work))))
+  return results
 }
 
 /** Removes the owner's record first: this revokes all keys in one step, even if removing their own records fails. */
@@ -415,7 +428,7 @@ export function createKeyListing({ store, allKeys }: KeyListingOptions): KeyList
     { after = '', limit }: { after?: string | undefined; limit: number },
   ): Promise<KeyPage> {
     const owners = await ownersOf(username)
-    const entries = await Promise.all(owners.map(owner => allEntries(store, listLabel(owner))))
+    const entries = await mapInGroups(owners, owner => allEntries(store, listLabel(owner)))
     const keys = (await openEach(entries.flat()))
       .filter(key => key !== UNREADABLE)
       .filter(({ id }) => recordKeyOf(id) > after)

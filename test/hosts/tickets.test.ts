@@ -5,6 +5,7 @@ import test from 'node:test'
 import { createHostTickets } from '../../src/hosts/tickets.ts'
 import { newTicket } from '../../src/session/ticket.ts'
 import { createMemoryStore } from '../../src/stores/memory.ts'
+import { allEntries } from '../../src/stores/pages.ts'
 
 test('a host ticket that one instance replaces is no longer valid at another instance that cached it', async () => {
   const now = () => Date.parse('2026-03-01T08:00:00Z')
@@ -30,4 +31,17 @@ test('a host ticket that one instance replaces is no longer valid at another ins
   }
   await other.removeAllOf(session.key)
   assert.equal(await one.get('wiki.test', next), undefined, 'a sign-out elsewhere ends it, too')
+})
+
+test('a sign-out removes all host tickets of the session, however many there are, and none of another session', async () => {
+  const now = () => Date.parse('2026-03-01T08:00:00Z')
+  const store = createMemoryStore({ now })
+  const tickets = createHostTickets({ store, settings: { SESSION_MAX_HOURS: 12, SESSION_CACHE_SIZE: 100 } })
+  const enter = (key: string) => tickets.create('wiki.test', newTicket(), { key, signedInAt: now() })
+  const entered = await Promise.all(Array.from({ length: 250 }, () => enter('session:a')))
+  const other = await enter('session:b')
+  await tickets.removeAllOf('session:a')
+  assert.deepEqual(await allEntries(store, 'hosts.session:a'), [])
+  for (const ticket of entered) assert.equal(await tickets.get('wiki.test', ticket), undefined)
+  assert.notEqual(await tickets.get('wiki.test', other), undefined)
 })
