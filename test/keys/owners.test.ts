@@ -40,5 +40,6 @@ function userOf(sub: string, username: string, subject: string): ConfirmedUser {
     groups: [],
     idToken: `e30.${payload}.x`,
     claims: { claims: {} },
+    askedAt: 0,
   } as unknown as ConfirmedUser
 }
