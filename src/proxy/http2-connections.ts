@@ -8,12 +8,18 @@
 // - a retired connection sends at most 10 more each second, and is closed as soon as no other exchange needs it;
 // - an owner with many recent resets has connections that no other owner uses (a `Lane`).
 //
+// Bytes of request bodies that the application has not read occupy the window of the whole connection (often 64 KB), so one body
+// that is not read would block all others. Therefore
+// - a connection with little window left gets no further bodies: they open another connection, unless that is impossible;
+// - an owner whose bodies fill a window for a second has connections that no other owner uses.
+// A further connection is opened only if requests in progress fill each of the others, so their number is bounded, too.
+//
 //   opening ──▶ open ──▶ retired ──▶ closed
 //
 // | state   | begins with                                                                | new exchanges    |
 // |---------|----------------------------------------------------------------------------|------------------|
 // | opening | a socket                                                                   | wait in the lane |
-// | open    | SETTINGS of the application, or a second without them                      | up to its limit  |
+// | open    | SETTINGS of the application, or a second without them                      | up to its limits |
 // | retired | GOAWAY, 20 resets, a minute without exchanges, `keepNone`, a closed socket | none             |
 // | closed  | the end of its last exchange, or of all that were not abandoned            | none             |
 
@@ -70,24 +76,29 @@ const READ_HEADS = 4
 /** The most bytes of request bodies that are kept until their answers begin, so that they can be sent again. */
 const MOST_KEPT_OF_BODIES = 16 * 1024 * 1024
 
+/** A connection with less window gets no further bodies. It is the size of the largest frame, and a quarter of the smallest window. */
+const MIN_WINDOW = 16 * 1024
+/** A body that makes no progress for this time is not read, or blocked by one that is not. */
+const STUCK_MS = 1000
+
 /** Resets after which a connection is retired. */
 const RETIRED_AFTER = 20
 const LATER_RESETS_EVERY_MS = 100
-/** An owner with this many resets, each within a minute of the one before, has its own connections. */
+/** An owner with this many strikes, each within a minute of the one before, has its own connections. A reset is one strike. */
 const OWN_CONNECTION_AFTER = 10
-const RESETS_FORGOTTEN_MS = 60_000
-const MOST_RESETTING_OWNERS = 10_000
-/** How many owners have their own connections. Any other owners with many resets share theirs. */
+const STRIKES_FORGOTTEN_MS = 60_000
+const MOST_OWNERS_WITH_STRIKES = 10_000
+/** How many owners have their own connections. Any other owners with many strikes share theirs. */
 const MOST_OWN_LANES = 16
 
 const EVERYONE = 'everyone'
-const RESETTING = 'resetting'
+const OFFENDERS = 'offenders'
 
 export function createHttp2Pool(options: Http2PoolOptions): Http2Pool {
   /** Keyed by owner, or by one of the two above. */
   const lanes = new Map<string, Lane>()
   const connections = new Set<PooledConnection>()
-  const resets = new LRUCache<string, number>({ ...atMost(MOST_RESETTING_OWNERS), ttl: RESETS_FORGOTTEN_MS })
+  const strikes = new LRUCache<string, number>({ ...atMost(MOST_OWNERS_WITH_STRIKES), ttl: STRIKES_FORGOTTEN_MS })
   const pool: Pool = {
     ...options,
     connections,
@@ -95,19 +106,20 @@ export function createHttp2Pool(options: Http2PoolOptions): Http2Pool {
     leave(lane) {
       if (lane.isEmpty) lanes.delete(lane.name)
     },
+    isolate: owner => void strikes.set(owner, OWN_CONNECTION_AFTER),
   }
   const exchangeOptions = {
     ...options,
     keptBodies: { left: MOST_KEPT_OF_BODIES },
     again: start,
-    onReset: (owner: string) => void resets.set(owner, (resets.get(owner) ?? 0) + 1),
+    onReset: (owner: string) => void strikes.set(owner, (strikes.get(owner) ?? 0) + 1),
   }
 
   function laneNameOf(exchange: Http2Exchange): string {
-    if (resets.size === 0) return EVERYONE
+    if (strikes.size === 0) return EVERYONE
     const { owner } = exchange
-    if ((resets.get(owner) ?? 0) < OWN_CONNECTION_AFTER) return EVERYONE
-    return lanes.has(owner) || lanes.size < MOST_OWN_LANES ? owner : RESETTING
+    if ((strikes.get(owner) ?? 0) < OWN_CONNECTION_AFTER) return EVERYONE
+    return lanes.has(owner) || lanes.size < MOST_OWN_LANES ? owner : OFFENDERS
   }
 
   function lane(name: string): Lane {
@@ -149,6 +161,8 @@ interface Pool extends Http2PoolOptions {
   keepsIdle: boolean
   /** Called when a lane may be empty. */
   leave(lane: Lane): void
+  /** From now on, the owner has connections that no other owner uses. */
+  isolate(owner: string): void
 }
 
 /** Connections for the same owners. */
@@ -173,7 +187,8 @@ class Lane {
   start(exchange: Http2Exchange): void {
     if (exchange.isOver) return
     for (const connection of this.#usable)
-      if (connection.hasRoom && !exchange.refusedBy.includes(connection)) return void connection.start(exchange)
+      if (connection.hasRoom && !exchange.refusedBy.includes(connection))
+        if (!exchange.hasBody || connection.takesBody()) return void connection.start(exchange)
     this.waiting.push(exchange)
     if (this.#opening === 0) this.#dial()
   }
@@ -209,10 +224,20 @@ class Lane {
 
   #flush(error?: Error): void {
     for (const exchange of this.waiting.splice(0)) {
-      if (error) exchange.end(error)
-      else this.start(exchange)
+      if (!error) this.start(exchange)
+      else if (!this.#startWithoutWindow(exchange)) exchange.end(error)
     }
     this.#pool.leave(this)
+  }
+
+  /** No connection can be opened, but the application may still read from one that has little window left. */
+  #startWithoutWindow(exchange: Http2Exchange): boolean {
+    for (const connection of this.#usable)
+      if (connection.hasRoom && !exchange.refusedBy.includes(connection)) {
+        connection.start(exchange)
+        return true
+      }
+    return false
   }
 }
 
@@ -232,6 +257,9 @@ class PooledConnection implements Http2Connection {
   /** See the table at the top. */
   #state: 'opening' | 'open' | 'retired' | 'closed' = 'opening'
   #streams = 0
+  /** The exchanges with bodies. */
+  readonly #uploads = new Set<Http2Exchange>()
+  #judgedAt = 0
   #mostStreams = DEFAULT_STREAMS
   #resets = 0
   /** Streams that wait to be reset, in the order in which their exchanges ended. */
@@ -287,12 +315,24 @@ class PooledConnection implements Http2Connection {
     return !closed && !destroyed && this.#streams < this.#mostStreams
   }
 
+  /** Reading the window takes up to a microsecond. */
+  takesBody(): boolean {
+    const { remoteWindowSize = MIN_WINDOW } = this.#session.state
+    if (remoteWindowSize >= MIN_WINDOW) return true
+    this.#isolateStuck()
+    return false
+  }
+
   start(exchange: Http2Exchange): void {
     const stream = exchange.send(this)
     if (!stream) return
     this.#streams++
+    if (exchange.hasBody) this.#uploads.add(exchange)
     // Not `once`: it comes once in any case, and removing a listener from a stream takes a microsecond.
-    stream.on('close', () => this.#onStreamClose(stream))
+    stream.on('close', () => {
+      this.#uploads.delete(exchange)
+      this.#onStreamClose(stream)
+    })
   }
 
   request(head: Http2Headers, options: { endStream: boolean; waitForTrailers: boolean }): ClientHttp2Stream {
@@ -332,6 +372,17 @@ class PooledConnection implements Http2Connection {
 
   destroy(): void {
     this.#session.destroy()
+  }
+
+  /** It is unknown whose bytes are unread, so it applies to each owner of bodies that may fill the window. */
+  #isolateStuck(): void {
+    const now = performance.now()
+    if (now - this.#judgedAt < STUCK_MS) return
+    this.#judgedAt = now
+    const sent = new Map<string, number>()
+    for (const { owner, upload } of this.#uploads)
+      if (upload && now - upload.progressAt >= STUCK_MS) sent.set(owner, (sent.get(owner) ?? 0) + upload.sentBytes)
+    for (const [owner, bytes] of sent) if (bytes >= MIN_WINDOW) this.#pool.isolate(owner)
   }
 
   #open(): void {

@@ -106,6 +106,15 @@ export class Http2Exchange {
     return this.#request.owner()
   }
 
+  get hasBody(): boolean {
+    return this.#body !== undefined
+  }
+
+  /** How far its body is; `undefined` without one. */
+  get upload(): UploadProgress | undefined {
+    return this.#body
+  }
+
   // What a handler may do with the exchange, which is undici's controller, too.
 
   /** If the reset has to wait, the exchange lasts until it is sent, because it still occupies the application. */
@@ -309,8 +318,16 @@ const MOST_KEPT_OF_BODY = 256 * 1024
 /** A client may send its body byte by byte: each part takes this much memory in addition to its bytes. */
 const BYTES_PER_PART = 256
 
+export interface UploadProgress {
+  readonly sentBytes: number
+  /** When a part of it was last sent, or the application was ready for more. */
+  readonly progressAt: number
+}
+
 /** The body of a request. Its first part is kept until the application answers, so that it can be sent again. */
-class RepeatableBody {
+class RepeatableBody implements UploadProgress {
+  sentBytes = 0
+  progressAt = performance.now()
   readonly #source: Readable
   readonly #budget: KeptBytes
   readonly #onProgress: () => void
@@ -374,7 +391,7 @@ class RepeatableBody {
   #read(): void {
     if (this.#state === 'ended') return
     this.#state = 'awaited'
-    this.#onProgress()
+    this.#progress()
     this.#source.resume()
   }
 
@@ -384,7 +401,8 @@ class RepeatableBody {
   }
 
   #pass(chunk: Buffer): void {
-    this.#onProgress()
+    this.#progress()
+    this.sentBytes += chunk.length
     this.#keep(chunk)
     const stream = this.#stream
     if (stream && !stream.destroyed && !stream.closed && !stream.write(chunk)) this.#block()
@@ -394,9 +412,14 @@ class RepeatableBody {
     // If its client resets a stream, Node ends the body as if it were complete. The exchange is aborted in a moment.
     if ('aborted' in this.#source && this.#source.aborted) return
     this.#state = 'ended'
-    this.#onProgress()
+    this.#progress()
     const stream = this.#stream
     if (stream && !stream.destroyed && !stream.closed) stream.end()
+  }
+
+  #progress(): void {
+    this.progressAt = performance.now()
+    this.#onProgress()
   }
 
   #keep(chunk: Buffer): void {

@@ -5,12 +5,14 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { constants, createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
+import { createServer as createTcpServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import test, { type TestContext } from 'node:test'
 import type { Client } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
-import { listenHttp2 } from '../kit/listen.ts'
+import { ACK, END_HEADERS, END_STREAM, FRAME, frame, number } from '../kit/http2-frames.ts'
+import { listen, listenHttp2 } from '../kit/listen.ts'
 import { requireProgram } from '../kit/requirements.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
@@ -188,6 +190,181 @@ test('a request is not sent again if more of its body was sent than the gateway 
   const scene = await setUp(t, { env: { UPSTREAM: application.url } })
   assert.equal((await (await scene.user()).post('/', 'x'.repeat(900_000))).status, 502)
   assert.equal(hits, 1)
+})
+
+const UNREAD = 'u'
+/** The window of a connection that announces no larger one. */
+const WINDOW = 65_535
+
+/** A stream of an application that announces space for further bytes when its code reads a body, as Go and Java do. */
+interface Upload {
+  readonly connection: number
+  readonly start: string
+  readonly received: number
+  /** Reads what it has not read, and answers. */
+  read(): void
+}
+
+/** Reads no body that begins with `UNREAD`. */
+async function startUnreading(t: TestContext) {
+  const uploads: Upload[] = []
+  /** The connection of each request. */
+  const heads: number[] = []
+  let connections = 0
+  const server = createTcpServer(socket => serve(socket, ++connections))
+  const { url } = await listen(t, server)
+  return { url: url.replace('http:', 'h2c:'), server, uploads, heads, connections: () => connections }
+
+  function serve(socket: Socket, connection: number): void {
+    const open = new Map<
+      number,
+      Upload & { received: number; start: string; unread: number; hasEnded: boolean; isRead: boolean }
+    >()
+    let rest = Buffer.alloc(0)
+    let isPrefaced = false
+    socket.write(frame(FRAME.settings, 0, 0))
+    socket.on('data', (chunk: Buffer) => {
+      rest = Buffer.concat([rest, chunk])
+      if (!isPrefaced && rest.length >= PREFACE_BYTES) {
+        isPrefaced = true
+        rest = rest.subarray(PREFACE_BYTES)
+      }
+      while (isPrefaced && rest.length >= 9 && rest.length >= 9 + rest.readUIntBE(0, 3)) {
+        const end = 9 + rest.readUIntBE(0, 3)
+        onFrame(rest[3] ?? 0, rest[4] ?? 0, rest.readUInt32BE(5), rest.subarray(9, end))
+        rest = rest.subarray(end)
+      }
+    })
+
+    function onFrame(type: number, flags: number, id: number, payload: Buffer): void {
+      if ((type === FRAME.settings || type === FRAME.ping) && !(flags & ACK)) {
+        const echo = type === FRAME.ping ? payload : undefined
+        socket.write(frame(type, ACK, 0, echo))
+      }
+      if (type === FRAME.headers) {
+        heads.push(connection)
+        if (flags & END_STREAM) return void answer(id)
+        const upload = {
+          connection,
+          start: '',
+          received: 0,
+          unread: 0,
+          hasEnded: false,
+          isRead: false,
+          read: () => take(id),
+        }
+        open.set(id, upload)
+        uploads.push(upload)
+      }
+      if (type === FRAME.data) {
+        const upload = open.get(id)
+        if (!upload) return
+        upload.start ||= payload.toString('latin1', 0, 1)
+        upload.received += payload.length
+        upload.unread += payload.length
+        upload.hasEnded ||= (flags & END_STREAM) !== 0
+        if (upload.isRead || upload.start !== UNREAD) take(id)
+      }
+      // As the specification demands, what is left of a stream that was reset leaves the window of the connection.
+      if (type === FRAME.reset) {
+        const { unread = 0 } = open.get(id) ?? {}
+        if (unread > 0) socket.write(frame(FRAME.window, 0, 0, number(unread)))
+        open.delete(id)
+      }
+    }
+
+    function take(id: number): void {
+      const upload = open.get(id)
+      if (!upload) return
+      upload.isRead = true
+      const { unread, hasEnded } = upload
+      upload.unread = 0
+      if (unread > 0) socket.write(frame(FRAME.window, 0, 0, number(unread)))
+      if (hasEnded) {
+        open.delete(id)
+        answer(id)
+      } else if (unread > 0) socket.write(frame(FRAME.window, 0, id, number(unread)))
+    }
+
+    function answer(id: number): void {
+      socket.write(frame(FRAME.headers, END_HEADERS, id, Buffer.from([STATUS_200])))
+      socket.write(frame(FRAME.data, END_STREAM, id, Buffer.from('read')))
+    }
+  }
+}
+
+const PREFACE_BYTES = 24
+/** `:status: 200` in HPACK. */
+const STATUS_200 = 0x88
+
+/** Sends a body that the application does not read, until it fills the window of a connection. */
+async function fillWindow(application: Awaited<ReturnType<typeof startUnreading>>, user: Client) {
+  const answer = user.post('/unread', UNREAD.repeat(300_000))
+  answer.catch(() => {})
+  const fills = ({ received }: Upload) => received === WINDOW
+  const before = application.uploads.length
+  await until(() => application.uploads.slice(before).some(fills))
+  return { answer, upload: application.uploads.slice(before).find(fills) }
+}
+
+async function setUpUnreading(t: TestContext) {
+  const application = await startUnreading(t)
+  const scene = await setUp(t, { env: { UPSTREAM: application.url } })
+  const [one, other] = [await scene.user('one'), await scene.user('other', { sub: 'sub-other' })]
+  assert.equal((await other.get('/')).text, 'read')
+  return { application, one, other }
+}
+
+test('a body that the application does not read delays no body of another user, however many there are', async t => {
+  const { application, one, other } = await setUpUnreading(t)
+  const unread: Awaited<ReturnType<typeof fillWindow>>[] = []
+  for (let n = 1; n <= 4; n++) {
+    unread.push(await fillWindow(application, one))
+    const answers = await Promise.all([1, 2, 3].map(() => other.post('/', 'r'.repeat(n * 1000))))
+    for (const { status, text } of answers) assert.deepEqual([status, text], [200, 'read'])
+  }
+  // Requests without bodies need no window.
+  application.heads.length = 0
+  assert.equal((await other.get('/')).text, 'read')
+  assert.deepEqual(application.heads, [1])
+  const most = application.connections()
+  assert.ok(most <= 6, `${most} connections`)
+
+  // What was left behind is available again, and further bodies need no further connection.
+  for (const { upload, answer } of unread) {
+    upload?.read()
+    assert.equal((await answer).text, 'read')
+  }
+  application.heads.length = 0
+  assert.equal((await other.post('/', 'r')).text, 'read')
+  assert.deepEqual(application.heads, [1])
+  assert.equal(application.connections(), most)
+})
+
+test('a user whose unread bodies fill a connection gets connections that no other user shares', async t => {
+  const { application, one, other } = await setUpUnreading(t)
+  const connectionOf = async (user: Client, body: string) => {
+    assert.equal((await user.post('/', body)).text, 'read')
+    return application.uploads.findLast(({ start }) => start === body)?.connection
+  }
+  const unread = await fillWindow(application, one)
+  const shared = await connectionOf(other, 'o')
+  await until(async () => (await connectionOf(one, 'n')) !== shared)
+  assert.equal(await connectionOf(other, 'o'), shared)
+  unread.upload?.read()
+  assert.equal((await unread.answer).text, 'read')
+})
+
+test('a body waits for its turn on a full connection if the application accepts no other', async t => {
+  const { application, one, other } = await setUpUnreading(t)
+  const unread = await fillWindow(application, one)
+  application.server.close()
+  const answer = other.post('/', 'r'.repeat(100_000))
+  await until(() => application.uploads.length === 2)
+  assert.equal(application.uploads[1]?.received, 0)
+  unread.upload?.read()
+  assert.equal((await answer).text, 'read')
+  assert.equal((await unread.answer).text, 'read')
 })
 
 test('an application’s limit of concurrent streams is respected, and all requests are answered', async t => {
