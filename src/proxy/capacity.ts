@@ -1,6 +1,7 @@
 // How much of an application may be in use at once. Ordinary requests have slots, and a queue of bounded length and time in front
 // of them. A request that only waits for its client, or has become a stream, gives its slot to others and is counted as a stream,
-// as long as the number of streams allows it.
+// as long as the number of streams allows it. So is a gRPC call without an answer, as long as its owner holds fewer streams than there
+// are slots.
 //
 // One user may have all slots while no other user needs one. The queue is served owner by owner; when it is full, the owner with
 // the most entries loses the last one. If one owner holds so many slots that others would wait for a slow page to end, the owners
@@ -20,8 +21,11 @@ export interface SlotHolder extends WatchItem, StreamCandidate {
   start(): void
   /** Called when there is no room: too many came before it, or its owner holds the most and others need room. */
   reject(reason: 'queue_full' | 'no_slot_in_time' | 'streams_full' | 'holds_most_streams'): void
-  /** Called regularly while it has a slot. Returns whether it waits for its client rather than for the application. */
-  checkSlow(): boolean
+  /**
+   * Called regularly while it has a slot. `client` if it waits for its client rather than for the application;
+   * `unanswered_call` if it is a gRPC call, which the application may work on or leave silent for as long as it is open.
+   */
+  checkSlow(): 'client' | 'unanswered_call' | undefined
   cutOff(): void
 }
 
@@ -77,7 +81,13 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
   let emptied: (() => void) | undefined
 
   function check(holder: SlotHolder): void {
-    if (holder.stage === 'slot' && holder.checkSlow()) becomeStream(holder)
+    const reason = holder.stage === 'slot' ? holder.checkSlow() : undefined
+    if (reason === 'client' || (reason === 'unanswered_call' && mayHaveUnanswered(holder.owner))) becomeStream(holder)
+  }
+
+  /** Otherwise one owner could ask the application for as much at once as there are streams. */
+  function mayHaveUnanswered(owner: string): boolean {
+    return streamSlots.heldBy(owner) < slots
   }
 
   function takeSlot(holder: SlotHolder): void {
@@ -304,6 +314,8 @@ export interface StreamSlots<Item extends StreamCandidate> {
   /** False if all are taken. */
   take(item: Item): boolean
   giveBack(item: Item): void
+  /** How many this owner holds. */
+  heldBy(owner: string): number
   /** The least important one of the owner who holds most, if that is more than the newcomer's owner would have. */
   pickEviction(newcomer: Item): Item | undefined
 }
@@ -327,6 +339,7 @@ export function createStreamSlots<Item extends StreamCandidate>(most: number): S
       taken--
       if (held.size === 0) byOwner.delete(item.owner)
     },
+    heldBy: owner => byOwner.get(owner)?.size ?? 0,
     pickEviction(newcomer) {
       const own = byOwner.get(newcomer.owner)?.size ?? 0
       let largest: Set<Item> | undefined

@@ -8,7 +8,7 @@ import { Http2Request, Http2Response } from '../server/http2-messages.ts'
 import { hasTakenAll, type SlowClients } from '../server/slow-clients.ts'
 import type { AnswerSender } from '../server/unread-answers.ts'
 import { mayBePartOfPage } from '../util/fetch-metadata.ts'
-import { GRPC_STATUS, isGrpc } from '../util/grpc.ts'
+import { GRPC_STATUS, isGrpcCall } from '../util/grpc.ts'
 import type { HeaderList } from '../util/header-list.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import { endGrpc } from './grpc-end.ts'
@@ -121,7 +121,7 @@ class ForwardedRequest implements RelayOptions, AnswerSender {
     this.expectsContinue =
       hasBody && length !== '0' && request.headers.expect !== undefined && response.req.httpVersion !== '1.0'
     this.#awaitsContinue = this.expectsContinue
-    this.isGrpc = isGrpc(request.headers)
+    this.isGrpc = isGrpcCall(request)
     // The body may break off after the application has stopped reading it. Streams of HTTP/2 have such a listener.
     if (hasBody && !(response.req instanceof Http2Request)) response.req.on('error', () => {})
     this.response = response

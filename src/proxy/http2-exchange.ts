@@ -16,6 +16,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { type ClientHttp2Stream, constants, type IncomingHttpHeaders as Http2Headers } from 'node:http2'
 import type { Readable } from 'node:stream'
 import { type Dispatcher, errors } from 'undici'
+import { isGrpc } from '../util/grpc.ts'
 
 /** The parts of a connection that an exchange uses. */
 export interface Http2Connection {
@@ -31,7 +32,7 @@ export interface Http2Connection {
 export interface Http2Deadlines {
   /** Until an answer begins; not for gRPC, whose calls may be silent for as long as they are open. */
   readonly headersMs: number
-  /** Between two parts of an answer; 0 for none. Not for gRPC. */
+  /** Between two parts of an answer; 0 for none. Not for the answers of gRPC. */
   readonly idleMs: number
 }
 
@@ -226,9 +227,9 @@ export class Http2Exchange {
     this.#body?.forgetKept()
     this.#stopTimers()
     if (sizeOf(rawHeaders) > this.#options.maxHeaderSize) return void this.end(new errors.HeadersOverflowError())
-    const { idleMs } = this.#options.deadlines
-    if (idleMs > 0 && !this.#request.isGrpc) this.#startTimer(idleMs)
     const received = plainHeaders(headers)
+    const { idleMs } = this.#options.deadlines
+    if (idleMs > 0 && !(this.#request.isGrpc && isGrpc(received))) this.#startTimer(idleMs)
     if (mayHaveBody(this.#request.method, status)) this.#bytesLeft = Number(received['content-length'])
     try {
       this.#handler.onResponseStart?.(this.#controller, status, received)

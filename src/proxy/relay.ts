@@ -172,16 +172,20 @@ class Relay implements SlotHolder, Dispatcher.DispatchHandler {
     return response.headersSent ? response.writableNeedDrain : !incoming.complete && incoming.readableLength === 0
   }
 
-  checkSlow(): boolean {
+  checkSlow(): ReturnType<SlotHolder['checkSlow']> {
     if (!this.#isDone) this.#options.onLasting()
     const { incoming, response, isGrpc } = this.#options
     const waitsForBody = !incoming.complete && incoming.readableLength === 0
-    this.#slowChecks = response.headersSent || waitsForBody || isGrpc ? this.#slowChecks + 1 : 0
+    const isSlow = response.headersSent || waitsForBody
+    // HTTP/1.1 has only gRPC-Web, whose calls keep their slot until their answer begins.
+    const isSilentCall = isGrpc && this.#connection?.isHttp2 === true
+    this.#slowChecks = isSlow || isSilentCall ? this.#slowChecks + 1 : 0
     if (isGrpc && this.#slowChecks > 1 && (response.headersSent || !incoming.complete)) {
       this.isEndless = true
       this.#options.onEndless()
     }
-    return this.#slowChecks > 1
+    if (this.#slowChecks <= 1) return undefined
+    return isSlow ? 'client' : 'unanswered_call'
   }
 
   /** A client that has left ends the request to the application too, or leaves the queue. */

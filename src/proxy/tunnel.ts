@@ -80,7 +80,7 @@ function enter(options: TunnelOptions, tunnel: Tunnel): void {
     stage: 'outside',
     isEndless: true,
     owner: ownerOf(request, identification),
-    checkSlow: () => false,
+    checkSlow: () => undefined,
     waitsForClient: () => socket.writableNeedDrain,
     cutOff: () => void socket.destroy(),
     reject(reason) {

@@ -8,7 +8,7 @@ import { isTrusted, plainAddress } from '../config/networks.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Report } from '../events.ts'
 import { type ObservedRequest, observedFields } from '../observe/observed-request.ts'
-import { isGrpc } from '../util/grpc.ts'
+import { isGrpcCall } from '../util/grpc.ts'
 import { createWatchList, type WatchItem } from '../util/watch-list.ts'
 import { Http2Response } from './http2-messages.ts'
 import { readSendQueues, type SendQueueOf } from './send-queues.ts'
@@ -235,7 +235,7 @@ function onceClosed(socket: Socket, listener: () => void): void {
 /** Not for gRPC, whose calls may be silent like a WebSocket. */
 function lacksBody(stream: ClientStream): boolean {
   const { req: request } = stream.response
-  if (request.complete || isGrpc(request.headers)) return false
+  if (request.complete || isGrpcCall(request)) return false
   const { localWindowSize: window = 0 } = request.stream.state
   const isWaiting = request.readableLength === 0 && window === stream.window
   stream.unsent = isWaiting ? stream.unsent + 1 : 0

@@ -7,6 +7,17 @@ export function isGrpc({ 'content-type': type }: IncomingHttpHeaders): boolean {
   return type !== undefined && /^application\/grpc/i.test(type)
 }
 
+/** Calls are always sent with POST. Any client can send the content type with other methods. */
+export function isGrpcCall({
+  method,
+  headers,
+}: {
+  readonly method?: string
+  readonly headers: IncomingHttpHeaders
+}): boolean {
+  return method === 'POST' && isGrpc(headers)
+}
+
 /** The statuses that we return. */
 export const GRPC_STATUS = {
   invalidArgument: '3',

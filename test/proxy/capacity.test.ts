@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import type { RequestListener, ServerResponse } from 'node:http'
 import test, { type TestContext } from 'node:test'
 import { readSettings } from '../../src/index.ts'
+import { createCapacity, type SlotHolder } from '../../src/proxy/capacity.ts'
 import { startRelay } from '../../src/proxy/relay.ts'
 import { createUpstreamPool } from '../../src/proxy/upstream-pool.ts'
 import { type Client, cookieOf, type Response } from '../kit/client.ts'
@@ -177,6 +178,52 @@ test('requests beyond UPSTREAM_QUEUE get 503 without waiting', async t => {
   scene.letGo()
   await Promise.all([holding, ...asking])
   assert.deepEqual(answered.slice(3), [200, 200])
+})
+
+test('the content type of gRPC does not lift UPSTREAM_CONNECTIONS for an HTTP/1.1 application, with any method', async t => {
+  const scene = await openHeld(t, { UPSTREAM_QUEUE_TIMEOUT_MS: '1000' })
+  const user = await scene.user()
+  const headers = { 'content-type': 'application/grpc', origin: scene.baseUrl }
+  for (const method of ['GET', 'POST']) {
+    const first = user.request({ method, path: '/held', headers })
+    await until(() => scene.held.length === 1)
+    // It is rejected only if the first one never gives its slot back.
+    const second = await user.request({ method, path: '/held', headers })
+    assert.equal(second.headers['grpc-status'], '14')
+    assert.equal(scene.held.length, 1)
+    scene.letGo()
+    assert.equal((await first).text, 'at last')
+  }
+})
+
+test('the unanswered gRPC calls of one user occupy at most as many streams as there are slots', t => {
+  t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] })
+  const SLOTS = 3
+  const capacity = createCapacity({ slots: SLOTS, streams: 100, queue: 100, queueMs: 60_000 })
+  const call = (owner: string): SlotHolder => ({
+    owner,
+    index: 0,
+    stage: 'outside',
+    isEndless: false,
+    waitsForClient: () => false,
+    checkSlow: () => 'unanswered_call',
+    start() {},
+    reject: reason => assert.fail(reason),
+    cutOff() {},
+  })
+  const stages = (calls: readonly SlotHolder[]) => calls.map(({ stage }) => stage)
+  const [one, other] = ['one', 'other'].map(owner => Array.from({ length: 2 * SLOTS + 1 }, () => call(owner)))
+  assert.ok(one && other)
+  for (const each of one) capacity.enter(each)
+  for (let n = 0; n < 5; n++) t.mock.timers.tick(100)
+  assert.deepEqual(stages(one), ['stream', 'stream', 'stream', 'slot', 'slot', 'slot', 'waiting'])
+
+  // The streams of one user are not those of another.
+  for (const each of one.slice(SLOTS)) capacity.leave(each)
+  for (const each of other) capacity.enter(each)
+  for (let n = 0; n < 5; n++) t.mock.timers.tick(100)
+  assert.deepEqual(stages(other), ['stream', 'stream', 'stream', 'slot', 'slot', 'slot', 'waiting'])
+  for (const each of [...one, ...other]) capacity.leave(each)
 })
 
 test('a queued request is dropped when its browser disconnects, and never reaches the application', async t => {

@@ -158,6 +158,22 @@ test('an h2c application is called over HTTP/2, on one connection, with trailers
   })
 })
 
+test('the content type of gRPC lifts no deadline of a request that is not a POST, or of an answer that is not gRPC', async t => {
+  const server = createServer().on('stream', (stream: ServerHttp2Stream, headers) => {
+    stream.on('error', () => {})
+    if (headers[':method'] === 'POST') stream.respond({ ':status': 200, 'content-type': 'text/html' })
+  })
+  const { url } = await listenHttp2(t, server)
+  const env = { UPSTREAM: url, UPSTREAM_HEADERS_TIMEOUT_MS: '300', UPSTREAM_IDLE_TIMEOUT_MS: '300' }
+  const scene = await setUp(t, { env })
+  const user = await scene.user()
+  const headers = { 'content-type': 'application/grpc' }
+  assert.equal((await user.get('/', { headers })).headers['grpc-status'], '14')
+  await assert.rejects(user.post('/', 'call', { headers }))
+  const reasons = scene.lines.filter(({ event }) => event === 'upstream_failed').map(({ fields }) => fields.reason)
+  assert.deepEqual(reasons, ['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'])
+})
+
 test('an https application chooses HTTP/1.1 or HTTP/2, and can change its choice after a restart', async t => {
   const folder = tempFolder(t)
   const ca = makeAuthority(folder)
