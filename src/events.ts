@@ -235,6 +235,12 @@ export const EVENTS = {
     message: 'request for a host that is neither that of BASE_URL nor one of `hosts`',
     fields: ['host'],
   },
+  unknown_provider: {
+    level: 'warn',
+    message:
+      'session not accepted and left as it is: this instance has never had its provider in the configuration; reported once per provider',
+    fields: ['remedy'],
+  },
   sign_in_restarted: {
     level: 'info',
     // `reason` is `used`, or `unknown` for an attempt that has expired or that this browser did not start.

@@ -27,6 +27,7 @@ import { createMetricsReader, type GatherMetrics, gatherAlone } from '../observe
 import type { EventCounter } from '../observe/metrics.ts'
 import { observedStore, openObservation } from '../observe/observation.ts'
 import type { ProviderOptions } from '../provider/provider.ts'
+import { scopeOf } from '../provider/providers.ts'
 import { createOpenStreams, type OpenStreams } from '../proxy/open-streams.ts'
 import { createUpstreamPool, type UpstreamPool } from '../proxy/upstream-pool.ts'
 import type { Upstreams } from '../proxy/upstreams.ts'
@@ -212,9 +213,11 @@ export async function openProcessParts(
       policy = next.policy
       sessions.useSettings(next.configuration.settings)
       if (next.accessPolicy === accessPolicy) return
+      const { providers } = next.accessPolicy
+      const removed = accessPolicy.providers.all.map(scopeOf).filter(id => !providers.get(id))
       accessPolicy = next.accessPolicy
       mainProvider = accessPolicy.providers.main.plan.id
-      sessions.use(accessPolicy)
+      sessions.use(accessPolicy, removed)
       personalKeys.use(accessPolicy)
     },
     currentPolicy() {

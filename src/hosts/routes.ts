@@ -133,7 +133,7 @@ async function finishHandoff(context: HostContext, request: GatewayRequest): Pro
   if (!hasNonce(context, request, entry.challenge)) return failedEntry(context, request, 'other_browser', entry)
   // Rejects while its tokens have expired and the provider cannot be reached: the page says so.
   const loaded = await auth.sessions.getFresh(entry.ticket)
-  if (!loaded || loaded === 'ended') return failedEntry(context, request, 'session_ended', entry)
+  if (!loaded || typeof loaded === 'string') return failedEntry(context, request, 'session_ended', entry)
   const { cookies } = auth
   const previous = readCookie(request.headers.cookie, cookies.session)
   const ticket = await host.tickets.create(host.name, entry.ticket, loaded)

@@ -99,6 +99,8 @@ async function loadAndRefresh(
     site.forget(tickets.cookie)
     return FAILED_TICKET
   }
+  // The ticket is valid at other instances: it is not counted as failed, and the browser keeps it.
+  if (current === 'unknown_provider') return VISITOR
   if (current === 'ended') return { cookies: site.endedCookies() }
   return identifyLoaded(context, request, tickets, current)
 }

@@ -43,7 +43,7 @@ export interface Sessions extends SessionListing {
   /** Whether a loaded session is unchanged in the store and has not ended, due or not, without waiting. */
   isAlive(loaded: LoadedSession): boolean
   /** The session of a ticket, after a refresh if that was due and `mayRefresh` does not object. */
-  getFresh(ticket: string, mayRefresh?: (loaded: LoadedSession) => boolean): Promise<RefreshResult>
+  getFresh(ticket: string, mayRefresh?: (loaded: LoadedSession) => boolean): Promise<RefreshResult | 'unknown_provider'>
   /** The session of a ticket, without a refresh. */
   get(ticket: string): Promise<LoadedSession | undefined>
   /** The session of a ticket, with every change that another process has made before the call. */
@@ -66,8 +66,8 @@ export interface Sessions extends SessionListing {
   idleEndOf(session: Pick<LoadedSession, 'key' | 'seenAt'>): number | undefined
   /** Why the session of this ticket has ended, if its user should be told; `undefined` the second time. */
   takeEndReason(ticket: string): Promise<EndReason | undefined>
-  /** Changes the providers and roles. Sessions get their roles from the new ones. */
-  use(directory: SessionDirectory): void
+  /** Changes the providers and roles. Sessions get their roles from the new ones; those of a removed provider end. */
+  use(directory: SessionDirectory, removed?: readonly ProviderId[]): void
   /** Applies the settings at the start, before the first request. */
   begin(settings: EndSettings): Promise<void>
   /** Changes the settings. */
@@ -77,6 +77,9 @@ export interface Sessions extends SessionListing {
 }
 
 export type AddData = (session: Session) => Promise<SessionData | undefined>
+
+/** The provider of a session: `undefined` if there was only one. */
+type ProviderId = Session['provider']
 
 export type ClosedSession = Pick<LoadedSession, 'key' | 'session'>
 
@@ -117,6 +120,8 @@ export function createSessions(given: SessionsOptions): Sessions {
   const { load, reload, save, readClaims } = stored
   const providers = { get: (id: string | undefined) => directory.providers.get(id) }
   const noteVisit = createLastSeen(options)
+  const removedProviders = new Set<ProviderId>()
+  const reportUnknownProvider = createUnknownProviderReport(options)
   const warnOfShortLife = createShortLifeWarning(options)
   const isDueAt = (session: Session, at: number) => isDue(session, leadOf(session), at)
   const selectForRoles: SelectClaims = (user, tokens) => selectClaims(user, directory.roles, tokens)
@@ -162,8 +167,15 @@ export function createSessions(given: SessionsOptions): Sessions {
     return undefined
   }
 
-  /** A session of a provider that is no longer configured ends. */
-  async function endAbandoned(ticket: string, loaded: LoadedSession): Promise<'ended'> {
+  /**
+   * A session of a provider that is not configured ends if a reload has removed the provider. A process that has never had it may
+   * have an older configuration than the instance where the user signed in.
+   */
+  async function endAbandoned(ticket: string, loaded: LoadedSession): Promise<'ended' | 'unknown_provider'> {
+    if (!removedProviders.has(loaded.session.provider)) {
+      reportUnknownProvider(loaded)
+      return 'unknown_provider'
+    }
     await stored.take(ticket)
     options.report('session_ended', { ...sessionFields(loaded), by: 'configuration', ended: 1 })
     return 'ended'
@@ -209,8 +221,9 @@ export function createSessions(given: SessionsOptions): Sessions {
       idle.use(SESSION_IDLE_MINUTES)
     },
 
-    use(next) {
+    use(next, removed = []) {
       directory = next
+      for (const id of removed) removedProviders.add(id)
       stored.forget()
     },
 
@@ -305,6 +318,20 @@ export function identifyIn<S extends SessionUser>(
   const role = roleOf(new KnownUser({ provider, username: userInfo.username, groups }, openClaims), roles)
   const now = role === userRole ? session : { ...session, userRole: role }
   return { session: now, who: identityOf(now, scopedName) }
+}
+
+/** Once per provider: one log line is enough to find the instance whose configuration differs. */
+function createUnknownProviderReport({ report }: Pick<SessionsOptions, 'report'>) {
+  const reported = new Set<ProviderId>()
+  return (loaded: LoadedSession): void => {
+    const { provider } = loaded.session
+    if (reported.has(provider)) return
+    reported.add(provider)
+    report('unknown_provider', {
+      ...sessionFields(loaded),
+      remedy: 'give all instances the same providers; if the provider was removed, its sessions expire',
+    })
+  }
 }
 
 function createShortLifeWarning({ report }: Pick<SessionsOptions, 'report'>) {

@@ -263,11 +263,13 @@ function verifiedPath({ now, auth, pages }: SignInContext, signed: string): stri
 
 /** The page works even while the store is unavailable. */
 async function signedInUser(context: SignInContext, request: GatewayRequest, wanted: string | undefined) {
-  const ticket = readCookie(request.headers.cookie, context.auth.cookies.session)
+  const { auth } = context
+  const ticket = readCookie(request.headers.cookie, auth.cookies.session)
   if (!ticket) return undefined
   try {
-    const loaded = await context.auth.sessions.get(ticket)
-    if (!loaded || !(await context.auth.devices.check(request, ticket, loaded))) return undefined
+    const loaded = await auth.sessions.get(ticket)
+    if (!loaded || !auth.providers.get(loaded.session.provider)) return undefined
+    if (!(await auth.devices.check(request, ticket, loaded))) return undefined
     return { name: displayName(loaded.session.userInfo), continueTo: wanted ?? '/' }
   } catch (error) {
     context.observe.report('login_without_store', { ...errorFields(error), ...requestFields(request) })

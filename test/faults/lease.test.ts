@@ -6,7 +6,7 @@ import test from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { MenshenError } from '../../src/errors.ts'
 import { createLeases } from '../../src/session/lease.ts'
-import type { RefreshResult } from '../../src/session/refresh.ts'
+import type { Sessions } from '../../src/session/sessions.ts'
 
 import { createMemoryStore } from '../../src/stores/memory.ts'
 import type { Store } from '../../src/stores/store.ts'
@@ -480,7 +480,7 @@ for (const awayMs of [500, 4500])
     assert.equal(accessToken(await next), 'access-second')
   })
 
-function accessToken(refreshed: RefreshResult): string | undefined {
+function accessToken(refreshed: Awaited<ReturnType<Sessions['getFresh']>>): string | undefined {
   return typeof refreshed === 'object' ? refreshed.session.accessToken : refreshed
 }
 

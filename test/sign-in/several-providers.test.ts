@@ -2,11 +2,14 @@
 // taken for those of another.
 
 import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
 import { test } from 'node:test'
 import { decodeJwt } from 'jose'
 import { refuseTakenPaths } from '../../src/config/conflicts.ts'
 import { type Config, createMenshen, MenshenError, readSettings } from '../../src/index.ts'
-import { type Client, createClient } from '../kit/client.ts'
+import { createCore } from '../../src/menshen.ts'
+import { type Client, cookieOf, createClient } from '../kit/client.ts'
+import { listen } from '../kit/listen.ts'
 import { answerOf, type OidcServer, signedInAt, startOidcServer } from '../kit/oidc-server.ts'
 import { scrape } from '../kit/scrape.ts'
 import { openScriptedProvider } from '../kit/scripted-provider.ts'
@@ -384,26 +387,58 @@ test('refresh, sign-out and revocation go only to the session’s own provider, 
   )
 })
 
-test('removing a provider from the configuration ends the sessions of its users, with the reason configuration in the metrics', async t => {
+test('a reload that removes a provider ends the sessions of its users, with the reason configuration in the metrics', async t => {
   const STORE = `sqlite:${tempFolder(t)}/menshen.db`
-  const before = await setUpTwoProviders(t, { env: { STORE } })
-  const [staff, partner] = [await before.signIn('staff'), await before.signIn('partners')]
-  await before.end(0)
-  const { staff: kept } = before.providers
-  const after = await openGateway(
-    t,
-    { STORE, UPSTREAM: before.upstream.url, PORT: new URL(before.url).port, METRICS_FROM: '127.0.0.1' },
-    { config: { providers: { staff: kept } } },
-  )
-  assert.equal(await isSignedIn(staff), true)
-  const gone = await partner.get('/')
+  const other = await setUpTwoProviders(t, { env: { STORE } })
+  const [staff, partner] = [await other.signIn('staff'), await other.signIn('partners')]
+  const { log, lines } = createTestLog()
+  const env = { STORE, UPSTREAM: other.upstream.url, BASE_URL: other.baseUrl, METRICS_FROM: '127.0.0.1' }
+  const settings = readSettings(env)
+  const core = await createCore({ settings, config: { providers: other.providers }, log, now: other.now })
+  t.after(() => core.close())
+  const { url } = await listen(t, createServer(core.listener))
+  const visit = (client: Client) => createClient(url).get('/', { headers: { cookie: cookieOf(client) } })
+  assert.deepEqual([(await visit(staff)).status, (await visit(partner)).status], [200, 200])
+  const calls = other.partners.calls.length
+
+  await core.prepare(settings, { providers: { staff: other.providers.staff } })(undefined)
+  assert.equal((await visit(staff)).status, 200)
+  const gone = await visit(partner)
   assert.deepEqual([gone.status, gone.headers.location], [302, '/login'])
   assert.ok(gone.setCookies.some(cookie => /^menshen_session=;/.test(cookie)))
   assert.equal(await isSignedIn(partner), false)
-  const ended = after.lines.filter(({ event }) => event === 'session_ended').map(({ fields }) => fields)
-  assert.equal(ended.length, 1)
-  assert.equal((await scrape(after.url)).value('menshen_sessions_ended_total{reason="configuration"}'), 1)
-  assert.equal(before.partners.callsTo('/token').length, 1, 'nothing more is sent to it')
+  const ended = lines.filter(({ event }) => event === 'session_ended').map(({ fields }) => fields.by)
+  assert.deepEqual(ended, ['configuration'])
+  assert.equal((await scrape(url)).value('menshen_sessions_ended_total{reason="configuration"}'), 1)
+  assert.equal(other.partners.calls.length, calls, 'nothing more is sent to it')
+})
+
+test('an instance that never had the provider of a session shows the login page, and the user stays signed in elsewhere', async t => {
+  const STORE = `sqlite:${tempFolder(t)}/menshen.db`
+  const one = await setUpTwoProviders(t, { env: { STORE } })
+  const [staff, partner] = [await one.signIn('staff'), await one.signIn('partners')]
+  const behind = await openGateway(
+    t,
+    { STORE, UPSTREAM: one.upstream.url, BASE_URL: one.baseUrl },
+    { config: { providers: { staff: one.providers.staff } } },
+  )
+  const visit = (client: Client, path: string) =>
+    createClient(behind.url).get(path, { headers: { cookie: cookieOf(client) } })
+  assert.equal((await visit(staff, '/')).status, 200)
+  for (let times = 0; times < 2; times++) {
+    const refused = await visit(partner, '/')
+    assert.deepEqual([refused.status, refused.headers.location], [302, '/login'])
+    assert.ok(!refused.setCookies.some(cookie => cookie.startsWith('menshen_session=')))
+  }
+  assert.equal((await visit(partner, '/_menshen/me')).status, 401)
+  const offersToContinue = async (client: Client) => /继续/.test((await visit(client, '/login')).text)
+  assert.deepEqual([await offersToContinue(staff), await offersToContinue(partner)], [true, false])
+  assert.deepEqual(behind.eventsOf('session_ended'), [])
+  assert.deepEqual(
+    behind.eventsOf('unknown_provider').map(({ provider }) => provider),
+    ['partners'],
+  )
+  assert.equal(await isSignedIn(partner), true)
 })
 
 test('with a single provider, pages, cookies, identity headers and /_menshen/me name no provider', async t => {
