@@ -172,6 +172,7 @@ function createContexts(
     providers,
     sessions,
     attempts: parts.attempts,
+    replacedSessions: parts.replacedSessions,
     bearers,
     personalKeys,
     roles,

@@ -41,6 +41,7 @@ import { createSessions, type Sessions } from '../session/sessions.ts'
 import { createSigningKeys, type SigningKeys } from '../session/signing-keys.ts'
 import { type Attempts, createAttempts } from '../sign-in/attempts.ts'
 import { type Hooks, NO_HOOKS } from '../sign-in/hooks.ts'
+import { createReplacedSessions, type ReplacedSessions } from '../sign-in/replaced-sessions.ts'
 import { openLimits, openStore } from '../stores/open.ts'
 import type { Store } from '../stores/store.ts'
 import { watchWrites } from '../stores/write-watch.ts'
@@ -102,6 +103,7 @@ export interface ProcessParts extends Records {
   readonly accessPolicy: AccessPolicy
   readonly sessions: Sessions
   readonly attempts: Attempts
+  readonly replacedSessions: ReplacedSessions
   readonly testSignIns: TestSignIns
   readonly lostCookies: LostCookieDetector
   readonly rateLimit: RateLimit
@@ -182,6 +184,8 @@ export async function openProcessParts(
     providers: { get: id => accessPolicy.providers.get(id) },
   })
   opened.defer(() => deadline.wait(exchangedTokens.settle()))
+  const replacedSessions = createReplacedSessions()
+  opened.defer(() => deadline.wait(replacedSessions.settle()))
   const upstreamPool = opened.adopt(createUpstreamPool(), pool => deadline.wait(pool.close(deadline.leftMs())))
   history.begin({ store, keyring })
   opened.defer(() => deadline.wait(history.close()))
@@ -242,6 +246,7 @@ export async function openProcessParts(
     pendingAnswers: new Set(),
     liveStreams: createLiveStreams(),
     attempts: createAttempts({ settings, store, now }),
+    replacedSessions,
     testSignIns: createTestSignIns({ store, now }),
     lostCookies: createLostCookieDetector({ settings, now }),
     streams: opened.adopt(createOpenStreams(sessions, currentRules, report, now), streams => streams.stop()),

@@ -46,6 +46,7 @@ import type { SignInContext } from './context.ts'
 import { HookError, SignInRefusal } from './hooks.ts'
 import { answerLateCallback } from './late-callback.ts'
 import { lastProviderCookies, returnPathOf } from './login.ts'
+import { OTHER_TABS_MS } from './replaced-sessions.ts'
 import { authenticationAfter } from './step-up.ts'
 import { failTestSignIn, finishTestSignIn, type TestAttempt } from './test-sign-in.ts'
 
@@ -479,9 +480,6 @@ function reportStepUp(report: Report, fields: object, tokens: TokenSet, authenti
   else report('step_up_failed', { ...levels, reason })
 }
 
-/** Tabs that AUTO_SIGN_IN redirected to the provider at the same time are back within this time, and have requested their pages. */
-const OTHER_TABS_MS = 10_000
-
 /** Returns whether there was a previous session. The new one is valid whatever happens to the previous one. */
 async function closePrevious(context: SignInContext, request: GatewayRequest, opened: LoadedSession): Promise<boolean> {
   const { settings, auth, observe, now } = context
@@ -498,7 +496,7 @@ async function closePrevious(context: SignInContext, request: GatewayRequest, op
     const previous = await auth.sessions.get(ticket).catch(report)
     // Another tab has just received it, and may be loading its page with it.
     if (previous && isOfSameUser(previous, opened) && Math.abs(now() - previous.signedInAt) < OTHER_TABS_MS) {
-      setTimeout(close, OTHER_TABS_MS).unref()
+      auth.replacedSessions.endLater(close)
       return true
     }
   }

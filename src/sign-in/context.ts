@@ -14,6 +14,7 @@ import type { ClosedSession } from '../session/sessions.ts'
 import type { Store } from '../stores/store.ts'
 import type { Attempts } from './attempts.ts'
 import type { HookCalls } from './hooks.ts'
+import type { ReplacedSessions } from './replaced-sessions.ts'
 
 export interface SignInContext extends IdentifyContext {
   readonly site: Site
@@ -26,6 +27,7 @@ export interface SignInContext extends IdentifyContext {
 
 export interface SignInAuth extends Auth {
   readonly attempts: Attempts
+  readonly replacedSessions: ReplacedSessions
   readonly roles: readonly RoleConfig[]
   readonly keys: DerivedKeys
   readonly hooks: HookCalls

@@ -5,6 +5,7 @@ import test, { type TestContext } from 'node:test'
 import { type Config, createMenshen, readSettings } from '../../src/index.ts'
 import { type Client, cookieOf, type Options, type Response } from '../kit/client.ts'
 import { openGateway, type SetUpOptions, setUp } from '../kit/set-up.ts'
+import { tempFolder } from '../kit/temp.ts'
 
 const ON = { AUTO_SIGN_IN: 'on', STATE_CHECK: 'bound' }
 const CHROME = 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36'
@@ -354,4 +355,22 @@ test('the session cookie of one tab still works after another tab has signed in'
   assert.equal((await browse(client, callbacks[1])).headers.location, '/b')
   assert.notEqual(cookieOf(client), cookie)
   assert.equal((await browse(visitor(), '/a', { headers: { cookie } })).status, 200)
+})
+
+test('a session that another tab has just replaced ends at the latest when its instance stops', async t => {
+  const env = { ...ON, STORE: `sqlite:${tempFolder(t)}/menshen.db` }
+  const { visitor, provider, close } = await openAuto(t, env)
+  const client = visitor()
+  const redirects = [await browse(client, '/a'), await browse(client, '/b')]
+  const cookies: string[] = []
+  for (const redirect of redirects) {
+    await browse(client, await callbackOf(client, redirect))
+    cookies.push(cookieOf(client))
+  }
+  await close()
+  const next = await openGateway(t, { ...provider.settings, ...env })
+  const statuses = cookies.map(
+    async cookie => (await next.visitor().get('/_menshen/me', { headers: { cookie } })).status,
+  )
+  assert.deepEqual(await Promise.all(statuses), [401, 200])
 })
