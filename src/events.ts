@@ -258,6 +258,12 @@ export const EVENTS = {
     fields: ['by', 'byUser', 'ended', 'reason', 'during'],
     audited: true,
   },
+  session_end_unconfirmed: {
+    level: 'warn',
+    message: 'the store failed while a session was being ended: the session may have ended, without another event',
+    fields: [],
+    audited: true,
+  },
   device_bound: {
     level: 'info',
     message: 'session bound to its device: the browser registered a key',

@@ -381,6 +381,7 @@ const OUTCOMES: Readonly<Record<AuditedCode, Outcome>> = {
   host_entered: 'success',
   sign_out: 'info',
   session_ended: 'info',
+  session_end_unconfirmed: 'failure',
   device_bound: 'success',
   device_refused: 'failure',
   device_missing: 'failure',

@@ -56,8 +56,8 @@ export interface Sessions extends SessionListing {
   endUnbound(loaded: LoadedSession): Promise<boolean>
   /** The provider's claims of the user. */
   readClaims(ticket: string): Promise<StoredClaims>
-  /** Ends the session and returns it. */
-  close(ticket: string): Promise<ClosedSession | undefined>
+  /** Ends the session and returns it. If the store fails, the session may end all the same: `onUnconfirmed` gets it. */
+  close(ticket: string, onUnconfirmed?: (session: ClosedSession) => void): Promise<ClosedSession | undefined>
   /** Ends the oldest sessions of the user that are beyond SESSIONS_PER_USER. A failure is reported with `fields`. */
   enforceLimit(loaded: LoadedSession, fields?: object): Promise<void>
   /** Notes activity of the user: SESSION_IDLE_MINUTES starts again. */
@@ -105,7 +105,7 @@ interface SessionsOptions
 }
 
 export function createSessions(given: SessionsOptions): Sessions {
-  const { store, hasEndedSince } = watchEnds(given.store, given.now)
+  const { store, hasEndedSince } = watchEnds(given.store, given)
   const options = { ...given, store, hasEndedSince }
   const { keyring, settings, now } = options
   let directory: SessionDirectory = options

@@ -74,11 +74,13 @@ interface StoredSessions {
    * with the new version. Returns the session as it is then; `undefined` if it is gone.
    */
   save(ticket: string, seen: LoadedSession, change: SessionChange): Promise<LoadedSession | undefined>
-  /** Removes the session and returns it. */
-  take(ticket: string): Promise<Pick<LoadedSession, 'key' | 'session'> | undefined>
+  /** Removes the session and returns it. If the store fails, it may remove the session all the same: `onUnconfirmed` gets it. */
+  take(ticket: string, onUnconfirmed?: (session: TakenSession) => void): Promise<TakenSession | undefined>
   /** Empties the cache. */
   forget(): void
 }
+
+type TakenSession = Pick<LoadedSession, 'key' | 'session'>
 
 /** New tokens; the user as they are now; another device or other data; or only a time until which the record is kept at least. */
 export type SessionChange =
@@ -307,16 +309,25 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
       return openClaims(parts?.claimsPart ?? NO_CLAIMS, ticket, key)
     },
 
-    async take(ticket) {
+    async take(ticket, onUnconfirmed) {
       cache?.delete(ticket)
       if (!isTicket(ticket)) return undefined
       const key = recordKey(ticket)
-      if (!(await store.read(key))) return undefined
-      // Only one of several parallel callers gets it, with the latest tokens: a refresh may just have saved them.
-      const entry = await store.take(key)
-      const parts = entry && unpackRecord(entry.value)
-      const opened = parts && openSession(parts, ticket, key)
-      return opened && { key, session: opened.session }
+      const open = (entry: Pick<StoredEntry, 'value'> | undefined): TakenSession | undefined => {
+        const parts = entry && unpackRecord(entry.value)
+        const opened = parts && openSession(parts, ticket, key)
+        return opened && { key, session: opened.session }
+      }
+      const stored = await store.read(key)
+      if (!stored) return undefined
+      try {
+        // Only one of several parallel callers gets it, with the latest tokens: a refresh may just have saved them.
+        return open(await store.take(key))
+      } catch (error) {
+        const unconfirmed = open(stored)
+        if (unconfirmed) onUnconfirmed?.(unconfirmed)
+        throw error
+      }
     },
   }
 }

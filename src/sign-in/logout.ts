@@ -27,7 +27,12 @@ export async function signOut(
   const { auth, observe } = context
   const ticket = await ticketOf(context, request)
   if (!isDeliberate(context.settings, request)) return askFirst(context, request, ticket)
-  const closed = ticket && (await auth.sessions.close(ticket))
+  const closed =
+    ticket &&
+    (await auth.sessions.close(ticket, unconfirmed => {
+      // The user has asked for it: the provider is told even if the sign-out has to be repeated.
+      void tellProvider(context, request, unconfirmed)
+    }))
   const next = context.site.nextSignIn(context, request, form.get(RETURN_FIELD))
   if (!closed) return signedOut(context, request, next, 'here')
   observe.report('sign_out', { ...requestFields(request), ...sessionFields(closed) })
@@ -111,17 +116,30 @@ async function leaveProvider(
   const provider = context.auth.providers.get(session.provider)
   if (!provider) return next
   const state = newTicket()
-  const reportFailure = (error: unknown) =>
-    context.observe.report('provider_not_told', {
-      ...errorFields(error),
-      ...requestFields(request),
-      ...sessionFields(closed),
-      provider: provider.plan.id,
-    })
   const [location] = await Promise.all([
-    provider.signOutUrl(session, state).catch(reportFailure),
-    provider.signOut(session).catch(reportFailure),
+    provider.signOutUrl(session, state).catch(error => reportNotTold(context, request, closed, error)),
+    tellProvider(context, request, closed),
   ])
   if (!location) return next
   return { ...next, location, ...(location.includes(state) && { state }) }
+}
+
+/** Signs out at the provider by a call, and revokes the tokens. Never rejects. */
+async function tellProvider(context: SignInContext, request: GatewayRequest, closed: ClosedSession): Promise<void> {
+  const provider = context.auth.providers.get(closed.session.provider)
+  await provider?.signOut(closed.session).catch(error => reportNotTold(context, request, closed, error))
+}
+
+function reportNotTold(
+  { auth, observe }: SignInContext,
+  request: GatewayRequest,
+  closed: ClosedSession,
+  error: unknown,
+): void {
+  observe.report('provider_not_told', {
+    ...errorFields(error),
+    ...requestFields(request),
+    ...sessionFields(closed),
+    provider: auth.providers.get(closed.session.provider)?.plan.id,
+  })
 }

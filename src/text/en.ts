@@ -133,6 +133,7 @@ export const en: Sentences<typeof zhCN> = {
   'audit.event_host_entered': 'Opened another host',
   'audit.event_sign_out': 'Signed out',
   'audit.event_session_ended': 'Session ended',
+  'audit.event_session_end_unconfirmed': 'Session end not confirmed by the store',
   'audit.event_device_bound': 'Session bound to device',
   'audit.event_device_refused': 'Device proof rejected',
   'audit.event_device_missing': 'Session cookie without device proof',

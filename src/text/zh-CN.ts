@@ -136,6 +136,7 @@ export const zhCN = {
   'audit.event_host_entered': '进入应用',
   'audit.event_sign_out': '退出登录',
   'audit.event_session_ended': '会话结束',
+  'audit.event_session_end_unconfirmed': '存储未确认会话已结束',
   'audit.event_device_bound': '会话已绑定设备',
   'audit.event_device_refused': '设备证明被拒绝',
   'audit.event_device_missing': '会话凭据缺少设备证明',

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { MenshenError } from '../../src/errors.ts'
+import { shortKey } from '../../src/session/fields.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { createScene, signedIn, tokens } from './doubles.ts'
 
@@ -72,5 +73,34 @@ test('a key owner that cannot be saved is reported, and the new session is valid
   assert.deepEqual(
     undone(scene).map(fields => 'step' in fields && fields.step),
     ['key_owner'],
+  )
+})
+
+test('a session whose end the store does not confirm is reported, and its tokens are known to the sign-out', async () => {
+  const through = (store: Store): Store => ({
+    ...store,
+    async take(key) {
+      await store.take(key)
+      throw AWAY
+    },
+  })
+  const scene = createScene({ through })
+  const sessions = scene.instance('one')
+  const [one, other] = [await sessions.open(signedIn(tokens('first'))), await sessions.open(signedIn(tokens('second')))]
+  const unconfirmed: unknown[] = []
+  await assert.rejects(
+    sessions.close(one.ticket, ({ session }) => unconfirmed.push(session.accessToken)),
+    AWAY,
+  )
+  assert.deepEqual(unconfirmed, ['access-first'])
+  await assert.rejects(sessions.end(other.loaded.key), AWAY)
+  const reported = scene.events.filter(({ event }) => event === 'session_end_unconfirmed').map(({ fields }) => fields)
+  assert.deepEqual(
+    reported,
+    [one, other].map(({ loaded }) => ({
+      session: shortKey(loaded.key),
+      error: 'store_unavailable',
+      detail: 'the disk is away',
+    })),
   )
 })

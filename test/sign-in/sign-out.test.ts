@@ -1,12 +1,19 @@
 // GET and POST /logout: the local session ends first and always; the provider is told, and never stands in the way.
 
 import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
 import test, { type TestContext } from 'node:test'
+import { MenshenError, readSettings } from '../../src/index.ts'
+import { createCore } from '../../src/menshen.ts'
+import { createMemoryStore } from '../../src/stores/memory.ts'
 import type { Answer } from '../kit/answers.ts'
-import { type Response, signIn } from '../kit/client.ts'
+import { createClient, type Response, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
+import { listen } from '../kit/listen.ts'
+import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { createTestLog } from '../kit/test-log.ts'
 
 const PATIENCE_MS = 20_000
 const CLEARED = 'menshen_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax'
@@ -232,6 +239,31 @@ test('the session has ended before the provider answers the sign-out request', a
   assert.equal(await lives(), false)
   release()
   isToLogin(await pending, 303)
+})
+
+test('a sign-out that the store does not confirm answers 503, is reported, and still notifies the provider', async t => {
+  const provider = await openScriptedProvider(t)
+  const memory = createMemoryStore({ now: Date.now })
+  const memoryStore = {
+    ...memory,
+    async take(key: string) {
+      await memory.take(key)
+      throw new MenshenError('store_unavailable', 'the store does not answer')
+    },
+  }
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const settings = readSettings({ ...provider.settings, STORE: 'memory:', BASE_URL: url, UPSTREAM: provider.url })
+  const { log, lines } = createTestLog()
+  const core = await createCore({ settings, config: {}, log, now: Date.now, memoryStore })
+  t.after(() => core.close())
+  await listen(t, createServer(core.listener), port)
+  const visitor = createClient(url)
+  await signIn(visitor, provider)
+  assert.equal((await visitor.post('/logout')).status, 503)
+  await provider.called('logout')
+  assert.ok(lines.some(({ event }) => event === 'session_end_unconfirmed'))
+  assert.equal((await visitor.get('/_menshen/me')).status, 401)
 })
 
 test('a browser that disconnects during the sign-out is still signed out', async t => {
