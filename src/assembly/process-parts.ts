@@ -274,8 +274,8 @@ async function openRecords(
   const store = opened.adopt(watchWrites(observed, { now, report }), store => deadline.wait(store.close()))
   const keys = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: plan.clientSecret })
   const keyring = createDataKeyring({ store, keys, now, report })
-  const signingKeys = createSigningKeys(store, keys.signing, now)
-  await useSecrets(keyring, signingKeys)
+  const signingKeys = createSigningKeys(store, keyring, now)
+  await useSecrets(keyring)
   return { store, keys, keyring, signingKeys }
 }
 
@@ -289,10 +289,9 @@ async function openRateLimit(opened: AsyncDisposableStack, { settings, report }:
 }
 
 /** A changed SECRET takes effect immediately. Returns false if the store was unavailable: it is asked again when the keys are needed. */
-export async function useSecrets(keyring: DataKeyring, signingKeys: SigningKeys): Promise<boolean> {
+export async function useSecrets(keyring: DataKeyring): Promise<boolean> {
   try {
     await keyring.current()
-    await signingKeys.reseal()
     return true
   } catch (error) {
     if (!(error instanceof MenshenError)) throw error

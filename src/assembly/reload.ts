@@ -55,11 +55,8 @@ function keysFor({ configuration, keys: before }: ConfiguredParts, { settings, p
 /** Reseals what is sealed with the previous secrets; afterwards those are no longer accepted. */
 export async function changeSecrets(parts: ProcessParts, before: DerivedKeys, next: DerivedKeys): Promise<void> {
   if (before === next) return
-  const { keyring, signingKeys } = parts
-  const both = withFormer(next, before)
-  keyring.use(both)
-  signingKeys.use(both.signing)
-  if (!(await useSecrets(keyring, signingKeys))) return
+  const { keyring } = parts
+  keyring.use(withFormer(next, before))
+  if (!(await useSecrets(keyring))) return
   keyring.use(next)
-  signingKeys.use(next.signing)
 }

@@ -233,7 +233,7 @@ function openWrappers(wrappers: readonly Wrapper[], keys: readonly WrappingKey[]
 /** All data keys that one of these keys opens, the oldest first. */
 function openAllWrappers(wrappers: readonly Wrapper[], keys: readonly WrappingKey[]): DataKeys[] {
   const opened = wrappers.flatMap(wrapper => keys.map(key => open(wrapper, key)).filter(each => each !== undefined))
-  return [...new Map(opened.map(each => [setOf(each), each])).values()]
+  return [...new Map(opened.map(each => [idOfDataKeys(each), each])).values()]
 }
 
 /** The wrappers as they should be: one for each of our secrets, and the foreign ones that are still needed. */
@@ -251,7 +251,7 @@ function renewWrappers(
     const wrapper = present.get(key.id)
     // The first of our secrets replaces the others, so that they are older.
     const createdAt = key === first ? firstAt : Math.min(wrapper?.createdAt ?? firstAt, firstAt - 1)
-    const isRight = wrapper?.createdAt === createdAt && wrapper.set === setOf(dataKeys) && open(wrapper, key)
+    const isRight = wrapper?.createdAt === createdAt && wrapper.set === idOfDataKeys(dataKeys) && open(wrapper, key)
     return isRight ? wrapper : wrap(key, dataKeys, createdAt)
   })
   return [...foreignWrappers(wrappers, keys, dataKeys, firstAt), ...ours].sort(oldestFirst)
@@ -268,7 +268,7 @@ function foreignWrappers(
   firstAt: number,
 ): Wrapper[] {
   const isForeign = ({ id }: Wrapper) => !keys.some(key => key.id === id)
-  const isReplaced = ({ set, createdAt }: Wrapper) => set === setOf(dataKeys) && createdAt < firstAt
+  const isReplaced = ({ set, createdAt }: Wrapper) => set === idOfDataKeys(dataKeys) && createdAt < firstAt
   return wrappers.filter(wrapper => isForeign(wrapper) && !isReplaced(wrapper)).slice(-MOST_FOREIGN)
 }
 
@@ -278,7 +278,7 @@ function oldestFirst(one: Wrapper, other: Wrapper): number {
 
 /** Whether a wrapper holds data keys that are not among these. */
 function hasOtherKeys(wrappers: readonly Wrapper[], dataKeys: readonly DataKeys[]): boolean {
-  const sets = dataKeys.map(setOf)
+  const sets = dataKeys.map(idOfDataKeys)
   return wrappers.some(({ set }) => !sets.includes(set))
 }
 
@@ -289,7 +289,7 @@ function sameWrappers(one: readonly Wrapper[], other: readonly Wrapper[]): boole
 function wrap({ id, key }: WrappingKey, dataKeys: DataKeys, createdAt: number): Wrapper {
   const { labels, publicPart } = dataKeys
   const plain = encodeJson({ labels: base64(labels), publicPart: base64(publicPart) })
-  return { id, set: setOf(dataKeys), createdAt, sealed: base64(sealValue(key, plain, aadOf(id))) }
+  return { id, set: idOfDataKeys(dataKeys), createdAt, sealed: base64(sealValue(key, plain, aadOf(id))) }
 }
 
 function open({ id, sealed }: Wrapper, key: WrappingKey): DataKeys | undefined {
@@ -298,7 +298,7 @@ function open({ id, sealed }: Wrapper, key: WrappingKey): DataKeys | undefined {
 }
 
 /** An id of data keys that reveals nothing of them. */
-function setOf({ labels, publicPart }: DataKeys): string {
+export function idOfDataKeys({ labels, publicPart }: DataKeys): string {
   return createHash('sha256').update(labels).update(publicPart).digest('base64url').slice(0, 16)
 }
 

@@ -22,8 +22,6 @@ export interface DerivedKeys {
   readonly wrapping: readonly WrappingKey[]
   /** Keys that only open: secrets that are no longer in use. */
   readonly formerWrapping: readonly WrappingKey[]
-  /** For the keys that sign assertions. */
-  readonly signing: KeyList
   /** For the return path in its cookie. */
   readonly returnPath: KeyList
   /** For the requests of the doctor. */
@@ -46,7 +44,6 @@ export function deriveKeys({ SECRET, CLIENT_SECRET }: Pick<Settings, 'SECRET' | 
   return {
     wrapping: secrets.map(wrappingKey),
     formerWrapping: former.map(wrappingKey),
-    signing: deriveAll('signing keys', [...rest, ...former]),
     // Cookies come from outside: secrets that are out of use are not accepted there.
     returnPath: deriveAll('return path', rest),
     doctor: deriveAll('doctor', rest),
@@ -65,7 +62,6 @@ export function withFormer(keys: DerivedKeys, before: DerivedKeys): DerivedKeys 
   return {
     ...keys,
     formerWrapping: [...keys.formerWrapping, ...before.wrapping],
-    signing: [...keys.signing, ...before.signing],
   }
 }
 

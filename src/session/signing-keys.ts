@@ -1,9 +1,13 @@
-// The keys that sign assertions: created on first use, sealed in the store so that all instances share them, and replaced
-// every month. The previous and the next key are published too, so that no application fails at a change.
+// The keys that sign assertions: created on first use, sealed in the store with the data keys so that all instances share them, and
+// replaced every month. The previous and the next key are published too, so that no application fails at a change.
+//
+// Each set of data keys has its own records: an instance whose secrets open other data keys, as after a start with a wrong secret,
+// neither reads nor replaces the keys of the others.
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { calculateJwkThumbprint, exportJWK } from 'jose'
-import type { Entry, Store, StoredEntry } from '../stores/store.ts'
-import type { KeyList } from './derived-keys.ts'
+import type { Store, StoredEntry } from '../stores/store.ts'
+import { type DataKeyring, idOfDataKeys } from './data-keys.ts'
+import type { DataKeys } from './record.ts'
 import { sealValue, unsealValue } from './sealing.ts'
 
 export interface SigningKey {
@@ -14,96 +18,106 @@ export interface SigningKey {
 
 export interface SigningKeys {
   current(): Promise<SigningKey>
-  /** The result of `current` if it is in memory. */
+  /** The last result of `current`, unless its month is over. Compared with the store in the background, once a minute. */
   latest(): SigningKey | undefined
   /** The previous, current and next key. */
   all(): Promise<SigningKey[]>
-  /** Seals all keys with the first secret, so that another one can be removed. */
-  reseal(): Promise<void>
-  /** Our secrets have changed. */
-  use(sealingKeys: KeyList): void
+}
+
+interface StoredKey extends SigningKey {
+  readonly version: number
 }
 
 const PERIOD_MS = 30 * 24 * 3_600_000
+const CHECK_EVERY_MS = 60_000
 
-export function createSigningKeys(store: Store, keys: KeyList, now: () => number): SigningKeys {
-  let sealingKeys = keys
-  const known = new Map<number, Promise<SigningKey>>()
+export function createSigningKeys(store: Store, keyring: Pick<DataKeyring, 'current'>, now: () => number): SigningKeys {
+  /** Keyed by record. */
+  const known = new Map<string, StoredKey>()
+  const loading = new Map<string, Promise<SigningKey>>()
   let latest: { readonly number: number; readonly key: SigningKey } | undefined
+  let checkedAt = Number.NEGATIVE_INFINITY
   const period = () => Math.floor(now() / PERIOD_MS)
 
-  function keyOf(number: number): Promise<SigningKey> {
-    const found = known.get(number)
-    if (found) return found
-    for (const old of known.keys()) if (old < period() - 1) known.delete(old)
-    const loading = readOrMake(number)
-    known.set(number, loading)
-    loading.catch(() => known.delete(number))
-    return loading
+  async function keyOf(number: number): Promise<SigningKey> {
+    const dataKeys = await keyring.current()
+    const name = recordName(number, dataKeys)
+    const found = known.get(name)
+    if (found && store.isCurrent(name, found.version)) return found
+    const before = loading.get(name)
+    if (before) return before
+    const key = readOrMake(name, number, dataKeys).finally(() => loading.delete(name))
+    loading.set(name, key)
+    return key
   }
 
-  async function readKey(number: number): Promise<SigningKey | undefined> {
-    const stored = await store.read(storeKey(number))
-    return stored && open(stored)
-  }
-
-  async function readOrMake(number: number): Promise<SigningKey> {
+  async function readOrMake(name: string, number: number, dataKeys: DataKeys): Promise<SigningKey> {
     for (;;) {
-      const stored = await store.read(storeKey(number))
-      const key = stored && (await open(stored))
-      if (key) return key
-      const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-      const fresh = toEntry(storeKey(number), privateKey, (number + 2) * PERIOD_MS, sealingKeys)
-      // If several instances try, one creates the key and the others read it. A key that none of our secrets opens is replaced.
-      if (stored) await store.replace(stored.key, fresh, stored.version)
-      else await store.create(storeKey(number), fresh)
+      const stored = await store.read(name)
+      const key = stored && (await open(stored, dataKeys))
+      if (key) {
+        keep(name, key)
+        return key
+      }
+      // A store that was emptied gets the key that this process has.
+      const made = known.get(name)?.key ?? generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
+      const value = sealValue(dataKeys.publicPart, made.export({ type: 'pkcs8', format: 'der' }), name)
+      const entry = { value, expiresAt: (number + 2) * PERIOD_MS, labels: [] }
+      // If several instances try, one creates the key and the others read it. A damaged key is replaced.
+      if (stored) await store.replace(name, entry, stored.version)
+      else await store.create(name, entry)
     }
   }
 
-  /** A key that was sealed with a secret other than the first is sealed again. */
-  async function open(stored: StoredEntry): Promise<SigningKey | undefined> {
-    const { plain, isFirst } = unsealWithAny(sealingKeys, stored)
+  function keep(name: string, key: StoredKey): void {
+    known.delete(name)
+    known.set(name, key)
+    for (const oldest of known.keys()) if (known.size > MOST_KNOWN) known.delete(oldest)
+  }
+
+  async function open(stored: StoredEntry, { publicPart }: DataKeys): Promise<StoredKey | undefined> {
+    const { key: name, version } = stored
+    const found = known.get(name)
+    if (found?.version === version) return found
+    const plain = unsealValue(publicPart, stored.value, name)
     if (!plain) return undefined
     const key = createPrivateKey({ key: plain, type: 'pkcs8', format: 'der' })
-    if (!isFirst)
-      await store.replace(stored.key, toEntry(stored.key, key, stored.expiresAt, sealingKeys), stored.version)
-    return { id: await calculateJwkThumbprint(await exportJWK(createPublicKey(key))), key }
+    return { id: await calculateJwkThumbprint(await exportJWK(createPublicKey(key))), key, version }
+  }
+
+  async function readPrevious(): Promise<SigningKey | undefined> {
+    const dataKeys = await keyring.current()
+    const stored = await store.read(recordName(period() - 1, dataKeys))
+    return stored && open(stored, dataKeys)
+  }
+
+  async function current(): Promise<SigningKey> {
+    const number = period()
+    checkedAt = now()
+    const key = await keyOf(number)
+    latest = { number, key }
+    return key
   }
 
   return {
-    latest: () => (latest?.number === period() ? latest.key : undefined),
-    async current() {
-      const number = period()
-      const key = await keyOf(number)
-      latest = { number, key }
-      return key
-    },
-    use(keys) {
-      sealingKeys = keys
-    },
-    async reseal() {
-      await Promise.all([-1, 0, 1].map(offset => readKey(period() + offset)))
+    current,
+    latest() {
+      if (latest?.number !== period()) return undefined
+      // Without waiting: assertions are signed while the store is unavailable, too.
+      if (now() - checkedAt >= CHECK_EVERY_MS) current().catch(() => {})
+      return latest.key
     },
     async all() {
-      const previous = await readKey(period() - 1)
-      const [current, next] = await Promise.all([keyOf(period()), keyOf(period() + 1)])
-      return previous ? [previous, current, next] : [current, next]
+      const previous = await readPrevious()
+      const [key, next] = await Promise.all([current(), keyOf(period() + 1)])
+      return previous ? [previous, key, next] : [key, next]
     },
   }
 }
 
-function unsealWithAny(sealingKeys: KeyList, { key, value }: StoredEntry) {
-  for (const [n, sealingKey] of sealingKeys.entries()) {
-    const plain = unsealValue(sealingKey, value, key)
-    if (plain) return { plain, isFirst: n === 0 }
-  }
-  return { plain: undefined, isFirst: false }
-}
+/** The current and the next key, also while the month or the data keys change. */
+const MOST_KNOWN = 4
 
-function toEntry(storeKey: string, key: KeyObject, expiresAt: number, [sealingKey]: KeyList): Entry {
-  return { value: sealValue(sealingKey, key.export({ type: 'pkcs8', format: 'der' }), storeKey), expiresAt, labels: [] }
-}
-
-function storeKey(number: number): string {
-  return `signing:${number}`
+function recordName(number: number, dataKeys: DataKeys): string {
+  return `signing:${number}:${idOfDataKeys(dataKeys)}`
 }

@@ -9,6 +9,7 @@ import { checkConfig } from '../../src/config/file.ts'
 import { readSettings } from '../../src/config/read.ts'
 import type { Caller } from '../../src/http/caller.ts'
 import { createIdentityIssuer, type IdentityIssuer } from '../../src/proxy/identity-headers.ts'
+import { newDataKeys } from '../../src/session/data-keys.ts'
 import { createSigningKeys } from '../../src/session/signing-keys.ts'
 import { createMemoryStore } from '../../src/stores/memory.ts'
 import type { Environment } from '../kit/instance.ts'
@@ -66,7 +67,8 @@ test('an assertion is created once per session and application, and reused for 2
 /** Who makes headers, for somebody who is signed in. */
 function openIdentities() {
   const now = () => Date.parse('2026-03-01T08:00:00Z')
-  const keys = createSigningKeys(createMemoryStore({ now }), [new Uint8Array(32)], now)
+  const dataKeys = newDataKeys()
+  const keys = createSigningKeys(createMemoryStore({ now }), { current: async () => dataKeys }, now)
   const userInfo = { sub: '1', ou_id: '', nickname: '', phone_number: '', ou_name: '', email: '', username: 'lisi' }
   const user: Caller = {
     user: { userInfo, userRole: 'common' },

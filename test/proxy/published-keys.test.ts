@@ -2,10 +2,12 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { createPublishedKeys } from '../../src/proxy/assertions.ts'
+import { newDataKeys } from '../../src/session/data-keys.ts'
 import { createSigningKeys } from '../../src/session/signing-keys.ts'
 import { createMemoryStore } from '../../src/stores/memory.ts'
 import type { Store } from '../../src/stores/store.ts'
 
+const DATA_KEYS = newDataKeys()
 const MONTH_MS = 30 * 24 * 3_600_000
 
 function openKeys() {
@@ -20,7 +22,7 @@ function openKeys() {
       return counted.isAway ? Promise.reject(new Error('away')) : memory.read(key)
     },
   }
-  const published = createPublishedKeys(createSigningKeys(store, [new Uint8Array(32).fill(1)], now), now)
+  const published = createPublishedKeys(createSigningKeys(store, { current: async () => DATA_KEYS }, now), now)
   return { clock, counted, published, close: () => memory.close() }
 }
 
