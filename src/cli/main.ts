@@ -3,7 +3,7 @@
 import { type ConfigurationSources, ENV_FILE, tryConfiguration, withEnvFile } from '../config/load.ts'
 import { MenshenError } from '../errors.ts'
 import { ownPathsOf } from '../paths.ts'
-import { type OperatorLanguage, phraseIn, phrasesOf } from '../text/text.ts'
+import { type OperatorLanguage, phrase, phraseIn, phrasesOf } from '../text/text.ts'
 import { takeInheritedSocket } from './inherited-socket.ts'
 import { npmParentOf } from './signals.ts'
 import { takeOnlyWorker } from './supervisor.ts'
@@ -57,7 +57,7 @@ const RUN: Readonly<Record<Command['command'], (args: Command['args']) => Promis
     const { text, ok } = await runDoctorCommand(args, commandRun())
     await print([text])
     // A hanging name server or socket must not delay the exit.
-    process.exit(ok ? 0 : 1)
+    process.exit(ok ? undefined : 1)
   },
   async rules(args) {
     const { runRulesCommand } = await import('./commands/rules.ts')
@@ -118,8 +118,19 @@ function messageIn(language: OperatorLanguage, error: MenshenError | UsageError)
   return given.map(one => phraseIn(language, one)).join('\n')
 }
 
+/** A disk without space, for example. A reader that closes the pipe wants no more, and that is no failure. */
+function reportFailedOutput(error: NodeJS.ErrnoException): void {
+  if (error.code === 'EPIPE') return
+  const language = errorLanguage(process.argv.slice(2), process.env)
+  const reason = error.code ?? error.message
+  process.stderr.write(terminalLines(phraseIn(language, phrase('cli.output_failed', { reason }))))
+  process.exitCode = 1
+}
+
 try {
-  await run(readCommandLine(process.argv.slice(2)))
+  const line = readCommandLine(process.argv.slice(2))
+  if (line.kind !== 'start') process.stdout.on('error', reportFailedOutput)
+  await run(line)
 } catch (error) {
   if (!(error instanceof MenshenError || error instanceof UsageError)) throw error
   const language = errorLanguage(process.argv.slice(2), process.env)

@@ -1,6 +1,6 @@
 // Opens the store and its keys, for commands that run beside a running Menshen.
 
-import { existsSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { loadConfiguration, settingsInUse } from '../config/load.ts'
 import type { Environment } from '../config/settings.ts'
 import { EVENTS, type Report } from '../events.ts'
@@ -12,6 +12,7 @@ import { openStore, storeFile } from '../stores/open.ts'
 import type { Store } from '../stores/store.ts'
 import { phrase, phrasedError } from '../text/text.ts'
 import { safeJson } from '../util/safe-text.ts'
+import { systemCodeOf } from '../util/system-code.ts'
 import type { Paint } from './terminal.ts'
 
 /** How a command is run. */
@@ -48,7 +49,17 @@ export async function openStoredRecords(
 function assertReadable(address: string): void {
   if (address === 'memory:') throw phrasedError('cannot_start', phrase('cli.store_in_memory'))
   const file = storeFile(address)
-  if (file !== undefined && !existsSync(file)) throw phrasedError('cannot_start', phrase('cli.no_store', { file }))
+  if (file !== undefined) assertExists(file)
+}
+
+/** A file that this account must not see, and other failures, are left to the opening of the store, whose error names the reason. */
+export function assertExists(file: string): void {
+  try {
+    statSync(file)
+  } catch (error) {
+    const code = systemCodeOf(error)
+    if (code === 'ENOENT' || code === 'ENOTDIR') throw phrasedError('cannot_start', phrase('cli.no_store', { file }))
+  }
 }
 
 async function keysOf(

@@ -136,14 +136,21 @@ function localTime(time: string): string {
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock}`
 }
 
-// Writes the output of a command to stdout, until the reader closes it.
+// Writes the output of a command to stdout, until the reader closes it. A failure to write is reported once: see main.ts.
 
 /** Line by line as they come, or all in one piece. Resolves when everything is written or the reader is gone. */
 export async function print(lines: AsyncIterable<string> | Iterable<string>): Promise<void> {
+  let failure: unknown
+  const noteFailure = (error: unknown) => {
+    failure = error
+  }
+  process.stdout.once('error', noteFailure)
   try {
     await pipeline(Readable.from(lines), process.stdout, { end: false })
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error
+    if (error !== failure) throw error
+  } finally {
+    process.stdout.off('error', noteFailure)
   }
 }
 

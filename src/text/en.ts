@@ -1462,6 +1462,7 @@ export const en: Sentences<typeof zhCN> = {
   'cli.redis_not_copied':
     'Only the embedded store can be copied (STORE=sqlite:FILE). Back Redis up with its own tools: redis-cli --rdb FILE.',
   'cli.no_store': 'No store in {file}. Has Menshen run with these settings?',
+  'cli.output_failed': 'The output could not be written ({reason}).',
   'cli.copy_exists': 'The file {target} already exists; expected the name of a new file.',
   'cli.copy_failed': 'The store in {source} cannot be copied to {target} ({reason}).',
   'cli.store_in_memory':

@@ -1317,6 +1317,7 @@ export const zhCN = {
   'cli.memory_not_copied': '只能备份内嵌存储（STORE=sqlite:FILE）。memory: 不保存任何数据。',
   'cli.redis_not_copied': '只能备份内嵌存储（STORE=sqlite:FILE）。请使用 Redis 自带的工具：redis-cli --rdb FILE。',
   'cli.no_store': '{file} 中没有存储。门神是否用这些设置运行过？',
+  'cli.output_failed': '输出无法写入（{reason}）。',
   'cli.copy_exists': '文件 {target} 已存在；请指定新的文件名。',
   'cli.copy_failed': '无法把 {source} 中的存储备份到 {target}（{reason}）。',
   'cli.store_in_memory':

@@ -1,11 +1,9 @@
 // `menshen backup FILE`: a consistent copy of the embedded store, also while Menshen runs.
-import { existsSync } from 'node:fs'
-
 import { readSettings } from '../../config/read.ts'
 import { storeFile } from '../../stores/open.ts'
 import { cannotOpen } from '../../stores/sqlite/store.ts'
 import { phrase, phrasedError, phraseIn } from '../../text/text.ts'
-import type { CommandRun } from '../stored-records.ts'
+import { assertExists, type CommandRun } from '../stored-records.ts'
 import { print } from '../terminal.ts'
 import { operatorLanguage, readCommandArguments, refuseArgument, usageError } from '../usage.ts'
 import { COMMANDS } from './table.ts'
@@ -28,7 +26,7 @@ function embeddedFile(address: string): string {
       'cannot_start',
       address === 'memory:' ? phrase('cli.memory_not_copied') : phrase('cli.redis_not_copied'),
     )
-  if (!existsSync(file)) throw phrasedError('cannot_start', phrase('cli.no_store', { file }))
+  assertExists(file)
   return file
 }
 

@@ -1,10 +1,23 @@
 // `menshen audit`, `menshen sessions` and `menshen keys`, beside a Menshen that runs.
 
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import type { RequestListener } from 'node:http'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import test, { type TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { runAuditCommand } from '../../../src/cli/commands/audit.ts'
 import { runKeysCommand } from '../../../src/cli/commands/keys.ts'
 import { runSessionsCommand } from '../../../src/cli/commands/sessions.ts'
@@ -589,4 +602,27 @@ test('without a readable store, audit, sessions and keys fail with a one-line er
     assert.match(nothing.output, /^No store in \.\/data/)
   }
   assert.deepEqual(readdirSync(cwd), [])
+})
+
+test('a store that exists but cannot be opened is not called absent', async t => {
+  const cwd = tempFolder(t)
+  // Like a file in a folder of another account, it cannot be looked at.
+  symlinkSync('loop', join(cwd, 'loop'))
+  for (const args of [['sessions'], ['audit'], ['keys', 'list'], ['backup', 'copy.db']]) {
+    const { code, output } = await commands.run({ STORE: 'sqlite:./loop' }, { cwd, args })
+    assert.equal(code, 1)
+    assert.match(output, /^Cannot open the store \.\/loop/)
+  }
+})
+
+test('a command whose output cannot be written fails with one line', { skip: !existsSync('/dev/full') }, async () => {
+  const full = openSync('/dev/full', 'w')
+  const main = fileURLToPath(new URL('../../../src/cli/main.ts', import.meta.url))
+  const child = spawn(process.execPath, [main, 'help'], {
+    stdio: ['ignore', full, 'pipe'],
+    env: { PATH: process.env.PATH },
+  })
+  const [errors, [code]] = await Promise.all([text(child.stderr ?? assert.fail()), once(child, 'close')])
+  closeSync(full)
+  assert.deepEqual([code, errors], [1, 'The output could not be written (ENOSPC).\n'])
 })
