@@ -99,7 +99,6 @@ export function mapAnswers(
   }
   for (const field of DEMANDED)
     if (userInfo[field] === '') throw missing(field, given, plan, hasUnverified && field === 'username')
-  assertWellFormed(userInfo)
   assertNoMachine(userInfo)
   let claims: Readonly<Record<string, unknown>> = {}
   for (const answer of answers.toReversed()) claims = { ...claims, ...Object(answer) }
@@ -108,12 +107,6 @@ export function mapAnswers(
   if (unmet !== undefined) throw new RequirementError(unmet, userInfo.sub)
   const groups = namesFrom(answers, plan.fields.groups)
   return { userInfo, groups, claims, ...(hasUnverified && { hasUnverifiedEmail: true as const }) }
-}
-
-/** As UTF-8, halves of different surrogate pairs are the same bytes: two users would be one. */
-function assertWellFormed(userInfo: UserInfo): void {
-  for (const field of DEMANDED)
-    if (!userInfo[field].isWellFormed()) throw phrasedError('provider_answer', phrase('ill_formed_name', { field }))
 }
 
 /** Refuses a user whom an application or a rule could take for one of `machines`. */

@@ -253,7 +253,9 @@ export function hasProviderSession({ labels }: Pick<Entry, 'labels'>): boolean {
 
 /** A keyed hash: sessions can be found by it, and no user can be identified by it. */
 export function labelOf(kind: 'sub' | 'username' | 'sid' | 'subject', value: string, keys: DataKeys): string {
-  return createHmac('sha256', keys.labels).update(`${kind} ${value}`).digest('base64url')
+  // As UTF-8, halves of different surrogate pairs are the same bytes, so two users would be one.
+  const text = value.isWellFormed() ? `${kind} ${value}` : `${kind}\0${JSON.stringify(value)}`
+  return createHmac('sha256', keys.labels).update(text).digest('base64url')
 }
 
 /** Session ids of two issuers may be equal. */

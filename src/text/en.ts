@@ -935,7 +935,6 @@ export const en: Sentences<typeof zhCN> = {
   'phrase.user_info_of_another': 'the sub in the user info differs from the sub in the id_token',
   'phrase.not_a_member': 'the user who signed in is not a member of the organization',
   'phrase.not_required': 'does not meet require.{name}',
-  'phrase.ill_formed_name': 'the {field} is not valid Unicode: it contains half of a surrogate pair',
   'phrase.name_of_machine': 'the {field} starts with {prefix}, which is reserved for machines',
   'phrase.field_missing': 'no {field} (looked for in {places}); received: {seen}',
   'phrase.field_unverified':

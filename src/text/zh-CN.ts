@@ -874,7 +874,6 @@ export const zhCN = {
   'phrase.user_info_of_another': '用户信息中的 sub 与 id_token 不一致',
   'phrase.not_a_member': '登录的用户不是企业成员',
   'phrase.not_required': '不在 require.{name} 允许的范围内',
-  'phrase.ill_formed_name': '{field} 不是有效的 Unicode 文本：含有半个代理对',
   'phrase.name_of_machine': '{field} 以 {prefix} 开头，该前缀仅供机器使用',
   'phrase.field_missing': '没有取到 {field}（查找的位置：{places}）；平台返回的是 {seen}',
   'phrase.field_unverified': '没有取到 {field}（查找的位置：{places}）；邮箱未经验证（{claims}）；平台返回的是 {seen}',

@@ -203,6 +203,16 @@ test('a key keeps the groups of the latest sign-in when the response to an earli
   assert.equal((await bring(key, '/money')).status, 403)
 })
 
+test('users whose names differ only in half of a surrogate pair share neither sessions nor keys', async t => {
+  const { user, make, bring, post } = await setUpPersonalKeys(t)
+  const [one, other] = [await user('x\ud800', { sub: 's\ud800' }), await user('x\udbff', { sub: 's\udbff' })]
+  const key = await make(one, 'key of one')
+  assert.doesNotMatch((await other.get('/_menshen/account')).text, /key of one/)
+  await post(other, '/_menshen/sign-out-everywhere', {})
+  assert.equal((await one.get('/_menshen/me')).status, 200)
+  assert.equal((await bring(key)).status, 200)
+})
+
 test('a user’s keys are revoked, and their WebSockets close, by a sign-out everywhere or by a developer who ends all sessions', async t => {
   const { user, make, bring, post, eventsOf, url, upstream } = await setUpPersonalKeys(t)
   const sockets = new WebSocketServer({ server: upstream.server })

@@ -58,18 +58,6 @@ test('a configured field with a reserved or invalid name is refused', () => {
   }
 })
 
-test('a sub or username with half of a surrogate pair is refused', () => {
-  assert.equal(
-    messageOf(() => facts({ userinfo: { sub: 's\ud800', preferred_username: 'u' } })),
-    'the sub is not valid Unicode: it contains half of a surrogate pair',
-  )
-  assert.match(
-    messageOf(() => facts({ userinfo: { sub: 's', preferred_username: 'u\udbff' } })),
-    /^the username is not valid Unicode/,
-  )
-  assert.equal(facts({ userinfo: { sub: 's', preferred_username: '门神😀' } }).userInfo.username, '门神😀')
-})
-
 test('only sub and username are required, and other missing fields are empty', () => {
   const { userInfo, groups } = facts({ userinfo: { sub: 's', email: null, nickname: 7, phone_number: {} } })
   assert.deepEqual(userInfo, {
