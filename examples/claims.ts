@@ -2,7 +2,7 @@
 // examples, in each proxy's language, so that they are as strict as the gateway itself: `npm run docs`. A test fails when they differ.
 import { readFileSync } from 'node:fs'
 import { HARMLESS_HEADERS, SPOOFABLE_HEADERS } from '../src/proxy/request-headers.ts'
-import { FOR_SHARED_CACHES } from '../src/util/header-names.ts'
+import { SHARED_CACHE_HEADERS } from '../src/util/header-names.ts'
 import { KEY_HEADER } from '../src/util/key-form.ts'
 import { USUAL_ENDINGS } from './usual-endings.ts'
 
@@ -34,7 +34,7 @@ const sharedCachesBy =
   (line: (name: string) => string): Section =>
   () =>
     // X-Accel-Expires is for nginx itself, which does not pass it on.
-    packed(FOR_SHARED_CACHES.filter(name => name !== 'x-accel-expires').map(line))
+    packed(SHARED_CACHE_HEADERS.filter(name => name !== 'x-accel-expires').map(line))
 
 const CLAIMS_SECTION = {
   begin: 'The claims that the gateway drops, from its own list',
@@ -66,13 +66,13 @@ export const EXAMPLES: Readonly<Record<string, Sections>> = {
         return listed.map(name => `request_header -${name}`)
       }),
     ],
-    [CACHES_SECTION, () => FOR_SHARED_CACHES.map(name => `-${name}`)],
+    [CACHES_SECTION, () => SHARED_CACHE_HEADERS.map(name => `-${name}`)],
   ],
   'haproxy/menshen-headers.lua': [
     [CLAIMS_SECTION, claimsBy(({ names }) => packed(names.map(name => `'${name}',`)))],
     [NO_CLAIMS_SECTION, () => packed(LEFT_FOR_NOW.map(name => `'${name}',`))],
   ],
-  'haproxy/menshen.lua': [[CACHES_SECTION, () => packed(FOR_SHARED_CACHES.map(name => `'${name}',`))]],
+  'haproxy/menshen.lua': [[CACHES_SECTION, () => packed(SHARED_CACHE_HEADERS.map(name => `'${name}',`))]],
 }
 
 /** For a proxy that supports only exact names. */

@@ -9,7 +9,7 @@ import { productionSbom } from './sbom.ts'
 const ROOT = join(import.meta.dirname, '..')
 const FILES = join(ROOT, 'release/files')
 /** npm's SBOM of everything is larger than the output that Node accepts by default. */
-const MOST_BYTES = 64 * 1024 * 1024
+const MAX_BYTES = 64 * 1024 * 1024
 
 const changed = git('status', '--porcelain')
 if (changed) {
@@ -48,7 +48,7 @@ function npm(says: 'inherit' | 'pipe', ...args: string[]): string {
   const { status, stdout: said } = spawnSync('npm', args, {
     cwd: ROOT,
     stdio: ['ignore', stdout, 'inherit'],
-    maxBuffer: MOST_BYTES,
+    maxBuffer: MAX_BYTES,
   })
   if (status !== 0) process.exit(status ?? 1)
   return String(said)

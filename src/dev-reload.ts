@@ -40,12 +40,12 @@ export interface Development {
 }
 
 /** What outlives a version, so that a change of the options signs no user out. */
-export interface KeptParts {
-  development?: KeptDevelopment | undefined
+export interface RetainedParts {
+  development?: RetainedDevelopment | undefined
   memoryStore?: Store | undefined
 }
 
-export interface KeptDevelopment {
+export interface RetainedDevelopment {
   /** Shared by versions that would start the same provider. */
   readonly fingerprint: string
   /** 0 if any free port will do. */
@@ -69,12 +69,12 @@ export interface CreateCall {
   readonly others: readonly unknown[]
   readonly devProviderPort: number
   readonly functions: Functions
-  start(functions: Functions, kept: KeptParts): Promise<Menshen>
+  start(functions: Functions, retained: RetainedParts): Promise<Menshen>
 }
 
 /** An instance whose versions follow each other. */
 interface Instance {
-  readonly kept: KeptParts
+  readonly retained: RetainedParts
   latest?: Menshen
 }
 
@@ -141,7 +141,7 @@ export async function createShared(create: () => Promise<Menshen>, evaluation: E
 export function startInstance(call: CreateCall): Promise<Menshen> {
   const isNamed = call.instanceName !== undefined && !isProduction(call.settings)
   const evaluation = evaluating.getStore() ?? (isNamed ? newEvaluation() : undefined)
-  if (!evaluation) return startVersion({ kept: {} }, call, call.functions)
+  if (!evaluation) return startVersion({ retained: {} }, call, call.functions)
   const shared = registry()
   const starting = shared.lastStart.then(() => useVersion(shared, call, evaluation))
   shared.lastStart = starting.catch(() => undefined)
@@ -155,7 +155,7 @@ async function useVersion(shared: Registry, call: CreateCall, { order, index }: 
   const key = isFixed ? fingerprint : (instanceName ?? `${settings.BASE_URL} ${index}`)
   const same = [...shared.instances.values()].find(instance => instance.fingerprint === fingerprint)
   const calls = { functions }
-  const instance = same ?? shared.instances.get(key) ?? { kept: {}, order, fingerprint, calls }
+  const instance = same ?? shared.instances.get(key) ?? { retained: {}, order, fingerprint, calls }
   const { latest }: Instance = instance
   // The first request of a bundle can come after the change that replaced its version.
   if (latest && order < instance.order) return latest
@@ -178,7 +178,7 @@ async function useVersion(shared: Registry, call: CreateCall, { order, index }: 
 /** A changed baseUrl makes another instance, which cannot listen on a fixed port while the one before does. */
 async function closeOthersOnPort({ instances }: Registry, port: number, instance: Instance): Promise<void> {
   for (const other of [...instances.values()])
-    if (other !== instance && other.kept.development?.port === port) await other.latest?.close()
+    if (other !== instance && other.retained.development?.port === port) await other.latest?.close()
 }
 
 async function startVersion(
@@ -187,16 +187,16 @@ async function startVersion(
   functions: Functions,
   forget = () => {},
 ): Promise<Menshen> {
-  const { kept } = instance
-  const started = await call.start(functions, kept).catch(async error => {
-    if (!instance.latest) await closeKept(kept)
+  const { retained } = instance
+  const started = await call.start(functions, retained).catch(async error => {
+    if (!instance.latest) await closeRetained(retained)
     throw error
   })
   let closed: Promise<void> | undefined
   async function close(timeoutMs?: number): Promise<void> {
     const isReplaced = instance.latest !== menshen
     if (!isReplaced) forget()
-    await started.close(timeoutMs).finally(() => !isReplaced && closeKept(kept))
+    await started.close(timeoutMs).finally(() => !isReplaced && closeRetained(retained))
   }
   const menshen: Menshen = {
     ...started,
@@ -209,10 +209,10 @@ async function startVersion(
   return menshen
 }
 
-async function closeKept(kept: KeptParts): Promise<void> {
-  const { development, memoryStore } = kept
-  kept.development = undefined
-  kept.memoryStore = undefined
+async function closeRetained(retained: RetainedParts): Promise<void> {
+  const { development, memoryStore } = retained
+  retained.development = undefined
+  retained.memoryStore = undefined
   await development?.running.close()
   await memoryStore?.close()
 }

@@ -1,7 +1,7 @@
 // Assembles a running instance from settings and a configuration; reloads and closes it.
 
 import type { RequestListener } from 'node:http'
-import { checkWhole, withoutCalls } from './assembly/configuration.ts'
+import { checkConfiguration, withoutProviderCalls } from './assembly/configuration.ts'
 import { buildConfigured } from './assembly/configured.ts'
 import { openProcessParts, type ProcessOptions } from './assembly/process-parts.ts'
 import { changeSecrets, prepareReload } from './assembly/reload.ts'
@@ -72,8 +72,8 @@ const CLOSE_WITHIN_MS = 10_000
 
 /** Starts an instance, for the command and for the library, from settings and a configuration that were checked. */
 export async function createCore(options: CoreOptions): Promise<Core> {
-  const checked = checkWhole(options.settings, options.config)
-  const configuration = options.isOffline ? withoutCalls(checked) : checked
+  const checked = checkConfiguration(options.settings, options.config)
+  const configuration = options.isOffline ? withoutProviderCalls(checked) : checked
   const deadline = createShutdownDeadline()
   await using opened = new AsyncDisposableStack()
   const parts = await openProcessParts(opened, deadline, configuration, options)
@@ -97,7 +97,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     },
     endStreams,
     prepare(settings, config) {
-      const next = prepareReload(parts, current, checkWhole(settings, config))
+      const next = prepareReload(parts, current, checkConfiguration(settings, config))
       return async fields => {
         const before = current
         current = next

@@ -4,16 +4,16 @@ import { isLoopback, isProduction } from './config/deployment.ts'
 import { DEVELOPMENT_CLIENT, type DevProviderConfig, subOf } from './config/dev-provider.ts'
 import { CONFIG_NAMES, type Config, checkConfig } from './config/file.ts'
 import { fingerprintOf } from './config/fingerprint.ts'
-import { placedProblem } from './config/issue-text.ts'
+import { problemAt } from './config/issue-text.ts'
 import { tryConfiguration } from './config/load.ts'
-import { namesProvider, readOver } from './config/read.ts'
+import { namesProvider, overrideSettings } from './config/read.ts'
 import type { DEFAULT_ROLE, DefaultRole, Role } from './config/role-names.ts'
 import { readReference, readSecrets, secretReference } from './config/secret-references.ts'
 import { type Environment, isSetting, type Name, type Row, SETTINGS, type Settings } from './config/settings.ts'
 import { checkShape } from './config/shape-problems.ts'
-import { likelyMeantOf, settingOfAlias } from './config/suggestions.ts'
+import { closestName, settingOfAlias } from './config/suggestions.ts'
 import { certificateProblem } from './config/tls-files.ts'
-import { type Development, type KeptParts, startInstance } from './dev-reload.ts'
+import { type Development, type RetainedParts, startInstance } from './dev-reload.ts'
 import { MenshenError, type Problem, refuseIf } from './errors.ts'
 import { newRequestId } from './http/request.ts'
 import { sendAnswer } from './http/send.ts'
@@ -76,7 +76,7 @@ type Start = ReadOptions & { readonly now: () => number }
 const OWN_NAMES = ['settings', 'config', 'log', 'now', 'devProvider', 'onSignIn', 'onSignOut', 'instanceName']
 const SILENT: Log = { info() {}, warn() {}, error() {} }
 /** For a program without a log: the errors of its own functions go to the console. */
-const HOOKS_ALONE: Log = { info() {}, warn: warnOfHook, error: warnOfHook }
+const CONSOLE_HOOK_LOG: Log = { info() {}, warn: warnOfHook, error: warnOfHook }
 
 function warnOfHook(fields: { hook?: unknown; user?: unknown; err?: unknown; detail?: unknown }): void {
   const { hook, user, err, detail } = fields
@@ -122,7 +122,7 @@ export async function readOptions(
   return {
     settings,
     config: withSecrets(checkWithFields(whole, fields), variables),
-    log: log ?? HOOKS_ALONE,
+    log: log ?? CONSOLE_HOOK_LOG,
     isLogged: log !== undefined,
     now,
     devProvider: isDescribed || devProvider,
@@ -156,11 +156,9 @@ function isObject(value: unknown): value is object {
 function textOfReference(option: string, value: object, variables: Environment): string | Problem[] {
   const checked = checkShape(secretReference, value)
   if ('problems' in checked)
-    return checked.problems.map(({ path, phrase }) =>
-      placedProblem(undefined, path ? `${option}.${path}` : option, phrase),
-    )
+    return checked.problems.map(({ path, phrase }) => problemAt(undefined, path ? `${option}.${path}` : option, phrase))
   const read = readReference(checked.data, variables)
-  return 'text' in read ? read.text : [placedProblem(undefined, option, read.problem)]
+  return 'text' in read ? read.text : [problemAt(undefined, option, read.problem)]
 }
 
 function wrongType(value: unknown, setting: Name): Problem {
@@ -170,12 +168,12 @@ function wrongType(value: unknown, setting: Name): Problem {
 }
 
 function shownAs(value: unknown): string {
-  if (typeof value === 'string') return `the text ${JSON.stringify(value.slice(0, LONGEST_SHOWN))}`
+  if (typeof value === 'string') return `the text ${JSON.stringify(value.slice(0, MAX_SHOWN_LENGTH))}`
   if (typeof value === 'number' || typeof value === 'boolean') return `the ${typeof value} ${value}`
   return value === null ? 'null' : `of the type ${Array.isArray(value) ? 'array' : typeof value}`
 }
 
-const LONGEST_SHOWN = 100
+const MAX_SHOWN_LENGTH = 100
 
 function ownProblems({ log = SILENT, now, devProvider, instanceName, ...hooks }: Record<string, unknown>): Problem[] {
   const problems: string[] = []
@@ -215,7 +213,7 @@ function withSecrets(config: Config, variables: Environment): Config {
 
 const SETTING_BY_OPTION = new Map((Object.keys(SETTINGS) as Name[]).map(setting => [optionName(setting), setting]))
 
-const LONGEST_SHOWN_NAME = 60
+const MAX_SHOWN_NAME_LENGTH = 60
 
 /** A program knows BASE_URL as `baseUrl`: "baseUrl: BASE_URL is …". */
 function withOptionNames(problem: Problem): Problem {
@@ -227,9 +225,9 @@ function withOptionNames(problem: Problem): Problem {
 /** The message about an unknown option, with the name that was probably meant. */
 export function unknownOption(given: string, others: readonly string[]): string {
   const names = [...SETTING_BY_OPTION.keys(), ...others]
-  const likely = likelyOption(given) ?? likelyMeantOf(given, names)
+  const likely = likelyOption(given) ?? closestName(given, names)
   const remedy = likely ? `did you mean ${likely}?` : 'the type MenshenOptions has them all.'
-  return `${JSON.stringify(given.slice(0, LONGEST_SHOWN_NAME))} is not an option; ${remedy}`
+  return `${JSON.stringify(given.slice(0, MAX_SHOWN_NAME_LENGTH))} is not an option; ${remedy}`
 }
 
 /** The option for a name that other programs use, such as `upstreamUrl`. */
@@ -283,20 +281,20 @@ async function start(options: MenshenOptions): Promise<Menshen> {
   })
 }
 
-async function startWith(read: Start, kept: KeptParts, byOptions: boolean): Promise<Menshen> {
+async function startWith(read: Start, kept: RetainedParts, byOptions: boolean): Promise<Menshen> {
   const { config, log, now, hooks, isLogged } = read
-  const development = read.devProvider ? await keepDevelopment(kept, read) : undefined
-  const settings = development ? readOver(read.settings, development.settings) : read.settings
+  const development = read.devProvider ? await reuseDevelopment(kept, read) : undefined
+  const settings = development ? overrideSettings(read.settings, development.settings) : read.settings
   refuseWithoutProvider(settings, config, byOptions)
-  const memoryStore = settings.STORE === 'memory:' ? keepMemoryStore(kept, now) : undefined
+  const memoryStore = settings.STORE === 'memory:' ? reuseMemoryStore(kept, now) : undefined
   const core = await createCore({ settings, config, log, now, hooks, memoryStore })
   if (!development) await closeDevelopment(kept)
   reportStart({ settings, config, users: development?.users, log: isLogged ? log : undefined, now, byOptions })
-  return asLibrary(core)
+  return toPublicInstance(core)
 }
 
 /** Closed by the last instance that uses it. */
-function keepMemoryStore(kept: KeptParts, now: () => number): Store {
+function reuseMemoryStore(kept: RetainedParts, now: () => number): Store {
   kept.memoryStore ??= createMemoryStore({ now })
   return { ...kept.memoryStore, close: async () => {} }
 }
@@ -328,7 +326,7 @@ function missingIn(settings: Settings, config: Config, byOptions: boolean): stri
 }
 
 /** The instance as applications get it. After `close` it answers 503, or rejects. */
-export function asLibrary(whole: Core): Menshen {
+export function toPublicInstance(whole: Core): Menshen {
   // An application that wants other settings creates another instance.
   const { prepare: _, noteRefused: __, sessions: ___, ...core } = whole
   let closed: Promise<void> | undefined
@@ -386,7 +384,7 @@ function closedAnswer(): Response {
 // The embedded development provider, and the settings for it.
 
 /** The running one, unless it was started for another address, language or port. */
-async function keepDevelopment(kept: KeptParts, { settings, config, devProviderPort = 0, now }: Start) {
+async function reuseDevelopment(kept: RetainedParts, { settings, config, devProviderPort = 0, now }: Start) {
   const { BASE_URL, CALLBACK_PATH, PAGE_LANGUAGE } = settings
   const fingerprint = fingerprintOf([BASE_URL, CALLBACK_PATH, PAGE_LANGUAGE, devProviderPort])
   if (kept.development?.fingerprint === fingerprint) {
@@ -399,7 +397,7 @@ async function keepDevelopment(kept: KeptParts, { settings, config, devProviderP
   return running
 }
 
-async function closeDevelopment(kept: KeptParts): Promise<void> {
+async function closeDevelopment(kept: RetainedParts): Promise<void> {
   const { development } = kept
   kept.development = undefined
   await development?.running.close()
@@ -524,7 +522,7 @@ export function reportStart({ settings, config, users, log, now, byOptions }: St
   }
   if (users)
     warn(
-      `the development provider is in use (${settings.AUTH_URL}): ${LETS_IN} ${users.join(', ')}. Not for production.`,
+      `the development provider is in use (${settings.AUTH_URL}): ${ANYONE_CAN_SIGN_IN_AS} ${users.join(', ')}. Not for production.`,
     )
   if (missing.length > 0) warn(`users cannot sign in: missing ${missingText(missing, settings, config)}; ${REMEDY}.`)
 }
@@ -540,7 +538,7 @@ function reportLocalAddress(log: Log | undefined, now: () => number, found: stri
   events.close()
 }
 
-const LETS_IN = 'anyone can sign in as'
+const ANYONE_CAN_SIGN_IN_AS = 'anyone can sign in as'
 
 function warn(message: string): void {
   // biome-ignore lint/suspicious/noConsole: the program has given no log, and has to know

@@ -6,11 +6,11 @@ import { isProduction } from './config/deployment.ts'
 import { subOf } from './config/dev-provider.ts'
 import type { Config } from './config/file.ts'
 import type { DEFAULT_ROLE, DefaultRole, Role } from './config/role-names.ts'
-import { likelyMeantOf } from './config/suggestions.ts'
+import { closestName } from './config/suggestions.ts'
 import { MenshenError } from './errors.ts'
 import { cookieNames, readCookie } from './http/cookies.ts'
 import { type Core, createCore, type Menshen } from './menshen.ts'
-import { asLibrary, type MenshenOptions, nodeEnvironment, readStart } from './options.ts'
+import { type MenshenOptions, nodeEnvironment, readStart, toPublicInstance } from './options.ts'
 import type { UserInfo } from './provider/user.ts'
 import { checkedData } from './sign-in/hooks.ts'
 import type { UserSession } from './sign-in/user-session.ts'
@@ -69,7 +69,7 @@ async function start({ devProvider: _, instanceName: __, ...options }: MenshenOp
   refuseProduction(settings.NODE_ENV)
   const roles = roleNamesIn(config.roles ?? DEFAULT_ROLES)
   const core = await createCore({ settings, config: withTestRoles(config, roles), log, now, hooks, isOffline: true })
-  const auth = asLibrary(core)
+  const auth = toPublicInstance(core)
   const { session: cookieName } = cookieNames(settings)
   const providers = Object.keys(config.providers ?? {})
   return {
@@ -166,7 +166,7 @@ function isText(value: unknown): value is string {
 }
 
 function unknownName(kind: 'role' | 'provider', given: string, known: readonly string[]): string {
-  const likely = likelyMeantOf(String(given), known)
+  const likely = closestName(String(given), known)
   const names = known.map(name => JSON.stringify(name)).join(', ')
   const expected = known.length === 0 ? `the options have no ${kind}` : `expected one of ${names}`
   const remedy = likely === undefined ? '' : `; did you mean ${JSON.stringify(likely)}?`

@@ -41,11 +41,11 @@ export function provesSomething(distribution: Distribution): boolean {
 
 /** Rounds are too short to be compared one by one. An even number: each goes first as often as second. */
 const FEWEST_ROUNDS_COMPARED = 4
-const MOST_COMPARISONS = 8
+const MAX_COMPARISONS = 8
 
 /** Compares several neighbouring rounds at a time, so that what slowed them down slowed both; more at a time where there are many. */
 export function ratios(values: readonly number[], reference: readonly number[]): number[] {
-  const size = Math.max(FEWEST_ROUNDS_COMPARED, 2 * Math.ceil(values.length / MOST_COMPARISONS / 2))
+  const size = Math.max(FEWEST_ROUNDS_COMPARED, 2 * Math.ceil(values.length / MAX_COMPARISONS / 2))
   const others = averages(reference, size)
   return averages(values, size).map((value, index) => value / (others[index] ?? Number.NaN))
 }

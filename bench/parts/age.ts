@@ -26,7 +26,7 @@ const DAY_SECONDS = 86_400
 const USERS_AT_ONCE = 20
 const LOAD_SECONDS = 1
 /** Users who take turns under load. */
-const MOST_COOKIES = 1000
+const MAX_COOKIES = 1000
 
 /** What is requested under load. */
 const SHAPES = [checkAt, leanCheckAt, homeAt]
@@ -97,7 +97,7 @@ async function live(menshen: Served, seconds: number): Promise<{ cookies: string
   for (let turn = 0; turn === 0 || performance.now() < until; turn++) {
     const users = Array.from({ length: USERS_AT_ONCE }, (_, n) => userNumber(turn * USERS_AT_ONCE + n))
     cookies.push(...(await Promise.all(users.map(user => comeAndGo(menshen, user)))))
-    cookies.splice(0, cookies.length - MOST_COOKIES)
+    cookies.splice(0, cookies.length - MAX_COOKIES)
     const admin = await signIn(menshen, ADMIN)
     for (const page of PAGES) await Promise.all([ask(menshen.url + page, admin), ask(menshen.url + page)])
     for (const shapeAt of SHAPES) {

@@ -22,7 +22,7 @@ const CONSOLE = '/_menshen/console/sessions'
 const VISITS = 9
 const AN_HOUR_AGO = -3600
 const LEAST_SHARE = 0.9
-const MOST_MEMORY = 220e6
+const MAX_MEMORY = 220e6
 const LONGEST_SWEEP_MS = 30_000
 
 interface Filled {
@@ -82,7 +82,7 @@ export const sessions: Part = {
         { title: 'How it grows with sessions', columns: ['sessions in sqlite', ...plan.storeSizes.map(whole)], rows },
       ],
       marks: [
-        belowMark(`${largest}, memory of the process`, memory, MOST_MEMORY, megabytes),
+        belowMark(`${largest}, memory of the process`, memory, MAX_MEMORY, megabytes),
         ...both.flatMap(({ compared }, index) => {
           const last = compared.at(-1)
           const what = `${largest}, checks, ${orders[index]}, of the rate with few`

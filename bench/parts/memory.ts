@@ -11,7 +11,7 @@ import { preload } from '../servers/preloaded.ts'
 import { folder } from '../servers/processes.ts'
 
 /** How much more the same users may take the second time: the garbage collector decides when it runs. */
-const MOST_GROWTH = 1.2
+const MAX_GROWTH = 1.2
 
 export const memory: Part = {
   async run({ plan, cores, say }) {
@@ -53,7 +53,7 @@ export const memory: Part = {
         },
       ],
       marks: [
-        belowMark(`the same ${whole(users)} users again, memory of the process`, again, once * MOST_GROWTH, megabytes),
+        belowMark(`the same ${whole(users)} users again, memory of the process`, again, once * MAX_GROWTH, megabytes),
       ],
       costs: { 'memory at the start, bytes': atStart, 'memory of a session in the cache, bytes': each },
     }

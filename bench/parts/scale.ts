@@ -19,7 +19,7 @@ const LAYOUTS: readonly Layout[] = [
 ]
 /** In steps of a quarter, from a small installation to one larger than any. */
 const STEP = 1.25
-const MOST_REQUESTS = 10e6
+const MAX_REQUESTS = 10e6
 
 export const scale: Part = {
   async run({ costs, say }) {
@@ -59,7 +59,7 @@ function tableOf(demand: Demand, costs: Costs): Table {
 function limits(costs: Costs): Table {
   const rows = LAYOUTS.slice(0, 2).map(layout => {
     let last: ReturnType<typeof size> | undefined
-    for (let requests = 1000; requests < MOST_REQUESTS; requests *= STEP) {
+    for (let requests = 1000; requests < MAX_REQUESTS; requests *= STEP) {
       const next = size({ sessions: requests * 100, requests }, layout, costs)
       if (next.redisBusy > ASSUMED.mostBusy) break
       last = next

@@ -9,7 +9,7 @@ import { startMenshen, startProvider } from '../servers/menshen.ts'
 import { runToEnd } from '../servers/processes.ts'
 import { openSqlite } from '../servers/stores.ts'
 
-const MOST_PACKED = 400e3
+const MAX_PACKED = 400e3
 const ROOT = join(import.meta.dirname, '..', '..')
 
 export const start: Part = {
@@ -38,7 +38,7 @@ export const size: Part = {
     const rows = [[kilobytes(packed.size), kilobytes(packed.unpackedSize), String(packed.entryCount)]]
     return {
       tables: [{ title: 'The npm package', columns: ['packed', 'unpacked', 'files'], rows }],
-      marks: [belowMark('npm package, packed', packed.size, MOST_PACKED, kilobytes)],
+      marks: [belowMark('npm package, packed', packed.size, MAX_PACKED, kilobytes)],
     }
   },
 }

@@ -11,7 +11,7 @@ import { preload } from '../servers/preloaded.ts'
 import { folder } from '../servers/processes.ts'
 
 const AN_HOUR_AGO = -3600
-const MOST_MS = 10
+const MAX_MS = 10
 const QUIET_MS = 5000
 const LONGEST_MS = 60_000
 const LOOK_EVERY_MS = 200
@@ -64,7 +64,7 @@ export const sweep: Part = {
         belowMark(
           `p99 of other users while ${whole(before)} expired sessions are swept`,
           swept === before ? during.p99 : Number.NaN,
-          MOST_MS,
+          MAX_MS,
           milliseconds,
         ),
       ],

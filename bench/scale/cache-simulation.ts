@@ -14,11 +14,11 @@ interface CacheLoad {
 }
 
 /** More of them would show the same: users are alike. */
-const MOST_USERS = 2000
+const MAX_USERS = 2000
 const VISITS_OF_ONE = 30
 
 export function hitShare({ users, visitsOfOne, changesOfOne, capacity }: CacheLoad, random: Random): number {
-  const simulated = Math.min(users, MOST_USERS)
+  const simulated = Math.min(users, MAX_USERS)
   const room = Math.floor((capacity * simulated) / users)
   /** Keyed by user: the time at which the session changes next. In the order of use. */
   const cached = new Map<number, number>()

@@ -43,7 +43,7 @@ database.close()
 
 /** Creates the keys as a first start does. */
 async function makeKeys() {
-  const store = await openSqliteStore({ file: join(directory, 'menshen.db'), now: Date.now, sweepEveryMs: 2 ** 30 })
+  const store = await openSqliteStore({ file: join(directory, 'menshen.db'), now: Date.now, sweepIntervalMs: 2 ** 30 })
   const made = await createDataKeyring({ store, keys: derived, now: Date.now, report() {} }).current()
   await store.close()
   return made

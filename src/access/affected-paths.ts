@@ -15,7 +15,7 @@ import type { Subject } from './roles.ts'
 import type { Decision, Rules } from './rules.ts'
 
 /** The parts of a request that rules judge. */
-export interface JudgedRequest {
+export interface RuleRequest {
   readonly method: string
   /** As received. */
   readonly path: string
@@ -49,7 +49,7 @@ const TREE_METHODS: ReadonlyMap<string, (depth: string | undefined) => boolean> 
 ])
 
 /** Whether the request acts on everything below its path as well. */
-function actsOnTree({ method, headers }: JudgedRequest): boolean {
+function actsOnTree({ method, headers }: RuleRequest): boolean {
   return TREE_METHODS.get(method)?.(sentHeader(headers, 'depth')) === true
 }
 
@@ -59,14 +59,14 @@ export function needsDestination(method: string): boolean {
 }
 
 /** A COPY of a folder without its content still replaces the whole destination (RFC 4918, 9.8.4), unless it must not exist. */
-function replacesTree({ method, headers }: JudgedRequest): boolean {
+function replacesTree({ method, headers }: RuleRequest): boolean {
   return method === 'MOVE' || sentHeader(headers, 'depth') !== '0' || sentHeader(headers, 'overwrite') !== 'F'
 }
 
 /** The decision about all paths of a request. `baseUrl` is the address to which it was sent. */
 export function decideRequest(
   rules: Rules,
-  request: JudgedRequest,
+  request: RuleRequest,
   subject: Subject | undefined,
   baseUrl: string,
 ): RequestDecision {
@@ -87,7 +87,7 @@ export function decideRequest(
 /** The decision of a shadow rule, if one decides about any of the paths. */
 export function shadowDecision(
   rules: Rules,
-  request: JudgedRequest,
+  request: RuleRequest,
   subject: Subject | undefined,
   baseUrl: string,
 ): Decision | undefined {
@@ -103,7 +103,7 @@ export function shadowDecision(
 }
 
 /** The rules that decide about any path of a request, the rule of its literal path first. */
-export function rulesForRequest(rules: Rules, request: JudgedRequest, baseUrl: string): readonly Rule[] {
+export function rulesForRequest(rules: Rules, request: RuleRequest, baseUrl: string): readonly Rule[] {
   const { method, path } = request
   const own = rules.rulesFor(method, path)
   if (!TREE_METHODS.has(method)) return own
@@ -126,7 +126,7 @@ const ADDRESS = /^(?:https?:\/\/([^/?#@\\\s]+))?(\/[^?]*)?$/i
 /** `undefined` if there is none: the application refuses such a request. */
 function readDestination(
   rules: Rules,
-  { path, headers }: JudgedRequest,
+  { path, headers }: RuleRequest,
   baseUrl: string,
 ): { readonly path: string } | { readonly problem: DestinationProblem } | undefined {
   for (const name in headers) if (plainName(name) === OLD_NAME) return { problem: 'new_uri' }

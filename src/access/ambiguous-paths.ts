@@ -60,9 +60,9 @@ export function shownPath(decoded: string): string {
 // slash for a separator or for a part of a name, take backslashes for slashes, and convert characters to similar ones.
 
 /** More than a path has that is encoded twice. */
-const MOST_SPELLINGS = 32
+const MAX_SPELLINGS = 32
 /** The work for one path, in decoded or normalised characters: about a millisecond. It is checked before the work is done. */
-const MOST_STEPS = 8192
+const MAX_STEPS = 8192
 
 /** The work so far, shared by all texts of one path. */
 export interface Steps {
@@ -98,7 +98,7 @@ export function spellingsOf(decoded: string, steps: Steps = { count: 0 }): reado
       if (other === undefined) return undefined
       found.add(other)
     }
-    if (found.size > MOST_SPELLINGS) return undefined
+    if (found.size > MAX_SPELLINGS) return undefined
   }
   return [...found]
 }
@@ -117,7 +117,7 @@ function countOf(text: string, sign: string): number {
 
 /** Returns false if the work would be too much. */
 function spend(steps: Steps, count: number): boolean {
-  if (steps.count + count > MOST_STEPS) return false
+  if (steps.count + count > MAX_STEPS) return false
   steps.count += count
   return true
 }
@@ -194,7 +194,7 @@ function spellingsWithoutSession(spellings: readonly string[], steps: Steps): re
     if (spellings.includes(text)) continue
     const others = spend(steps, text.length) ? spellingsOf(text, steps) : undefined
     for (const other of others ?? []) found.add(other)
-    if (!others || found.size > 2 * MOST_SPELLINGS) return undefined
+    if (!others || found.size > 2 * MAX_SPELLINGS) return undefined
   }
   return [...found]
 }

@@ -36,7 +36,7 @@ export interface Conditions {
 }
 
 /** Enough for rules with many clients. Addresses beyond it are searched for again, in about a microsecond each. */
-const MOST_ADDRESSES = 20_000
+const MAX_CACHED_ADDRESSES = 20_000
 
 /** `undefined` if the rule has none. */
 export function conditionsOf(rule: Rule): Conditions | undefined {
@@ -53,7 +53,7 @@ export function conditionsOf(rule: Rule): Conditions | undefined {
 }
 
 function networksOf(given: readonly string[]): Networks {
-  const networks = new Networks(MOST_ADDRESSES)
+  const networks = new Networks(MAX_CACHED_ADDRESSES)
   // The configuration was checked. An invalid network that slipped through admits no one.
   for (const network of given) networks.add(network)
   return networks
@@ -61,7 +61,7 @@ function networksOf(given: readonly string[]): Networks {
 
 // The known facts about a request. Getters, so that only what a condition needs is computed.
 
-export interface Circumstances {
+export interface ConditionContext {
   /** The client's address; if `undefined`, networks are not checked. */
   readonly address: string | undefined
   /** The time; if `undefined`, hours are not checked. */
@@ -81,23 +81,23 @@ export type UnmetCondition =
 /** `undefined` if all are met. Conditions that no sign-in could change come first: a user signs in again only if that can help. */
 export function unmetOf(
   conditions: readonly Conditions[],
-  circumstances: Circumstances,
+  context: ConditionContext,
   now: number,
 ): UnmetCondition | undefined {
   for (const { rule, networks, hours, isOwnOrigin } of conditions) {
     if (networks) {
-      const { address } = circumstances
+      const { address } = context
       if (address !== undefined && !networks.has(address)) return { code: 'outside_network', rule }
     }
     if (hours) {
-      const { at } = circumstances
+      const { at } = context
       if (at !== undefined && !hours.isOpen(at)) return { code: 'outside_hours', rule }
     }
-    if (isOwnOrigin && !circumstances.isOwnOrigin) return { code: 'foreign_origin', rule }
+    if (isOwnOrigin && !context.isOwnOrigin) return { code: 'foreign_origin', rule }
   }
   for (const { rule, demand } of conditions)
-    if (demand && !meets(circumstances.authentication, demand, now))
-      return unmetDemand(rule, conditions, circumstances.authentication)
+    if (demand && !meets(context.authentication, demand, now))
+      return unmetDemand(rule, conditions, context.authentication)
   return undefined
 }
 

@@ -27,12 +27,12 @@ export function pathProblem(path: string, steps: Steps = { count: 0 }): PathProb
   const texts = textsOf(decoded, steps)
   if (!texts) return 'too_many_interpretations'
   const { spellings, withoutSession } = texts
-  if (segmentsIn(spellings) + segmentsIn(withoutSession) > MOST_JUDGED_SEGMENTS) return 'too_many_interpretations'
+  if (segmentsIn(spellings) + segmentsIn(withoutSession) > MAX_INTERPRETED_SEGMENTS) return 'too_many_interpretations'
   return textProblem(spellings) ?? textProblem(withoutSession)
 }
 
 /** In all texts of a path together, because the rules judge each of them. */
-const MOST_JUDGED_SEGMENTS = 400
+const MAX_INTERPRETED_SEGMENTS = 400
 
 function segmentsIn(texts: readonly string[]): number {
   let count = 0
@@ -42,7 +42,7 @@ function segmentsIn(texts: readonly string[]): number {
 
 function textProblem(texts: readonly string[]): PathProblem | undefined {
   for (const text of texts) {
-    if (text.split('/').length > MOST_SEGMENTS + 1) return 'too_many_interpretations'
+    if (text.split('/').length > MAX_PATH_SEGMENTS + 1) return 'too_many_interpretations'
     if (hasDotSegment(text) || hasDotSegment(fold(text))) return 'dot_segment'
   }
   return undefined
@@ -76,16 +76,16 @@ export interface Target {
 }
 
 /** More than any page needs. Every interpretation of a path is judged, and a long path has many. */
-const [LONGEST_PATH, MOST_SEGMENTS] = [4096, 100]
+const [MAX_PATH_LENGTH, MAX_PATH_SEGMENTS] = [4096, 100]
 
 /** Whether the path of a target is too long to be judged. */
 export function isTooLong(target: string): boolean {
   const queryStart = target.indexOf('?')
   const length = queryStart < 0 ? target.length : queryStart
-  if (length > LONGEST_PATH) return true
+  if (length > MAX_PATH_LENGTH) return true
   let segments = 0
   for (let slash = target.indexOf('/'); slash >= 0 && slash < length; slash = target.indexOf('/', slash + 1)) segments++
-  return segments > MOST_SEGMENTS
+  return segments > MAX_PATH_SEGMENTS
 }
 
 export interface ReadTarget {
@@ -97,25 +97,25 @@ export interface ReadTarget {
 
 export const readTarget = createParser(readPath)
 
-const MOST_PAGES = 2000
+const MAX_CACHED_PATHS = 2000
 /** Longer paths are not addresses of pages. A client that repeats one costs little, because a few of them are cached, too. */
-const LONGEST_PAGE = 256
-const MOST_LONG = 64
+const MAX_CACHED_PATH_LENGTH = 256
+const MAX_CACHED_LONG_PATHS = 64
 
 /** A cache keyed by path. Most requests are for a recent path. */
 export function createPathCache<Value>(): RecentCache<Value> {
-  const pages = createRecent<Value>(MOST_PAGES)
-  const longPaths = createRecent<Value>(MOST_LONG)
+  const pages = createRecent<Value>(MAX_CACHED_PATHS)
+  const longPaths = createRecent<Value>(MAX_CACHED_LONG_PATHS)
   return {
-    get: path => (path.length > LONGEST_PAGE ? longPaths : pages).get(path),
-    set: (path, value) => (path.length > LONGEST_PAGE ? longPaths : pages).set(path, value),
+    get: path => (path.length > MAX_CACHED_PATH_LENGTH ? longPaths : pages).get(path),
+    set: (path, value) => (path.length > MAX_CACHED_PATH_LENGTH ? longPaths : pages).set(path, value),
   }
 }
 
 /** Caches the targets of recent paths: the same string finds its rule faster. Without queries, because those can contain secrets. */
 export function createReadTarget(): ReadTarget {
   const targets = createPathCache<Target>()
-  const refused = createRecent<PathProblem>(MOST_LONG)
+  const refused = createRecent<PathProblem>(MAX_CACHED_LONG_PATHS)
 
   function problemOf(path: string): PathProblem | undefined {
     const known = refused.get(path)

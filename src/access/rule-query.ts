@@ -62,7 +62,7 @@ export type RuleVerdict =
       readonly destination?: string | undefined
       /** The condition that refused. */
       readonly condition?: RefusalCode
-      readonly unsaid?: readonly UncheckedCondition[]
+      readonly unchecked?: readonly UncheckedCondition[]
       /** What a shadow rule would do. */
       readonly shadow?: { readonly outcome: VerdictOutcome; readonly rule: Rule }
     }
@@ -92,11 +92,11 @@ export function answerRuleQuery(rules: Rules, query: RuleQuery, signInPaths?: Re
   if (decision.problem) return { outcome: 'bad_request', destinationProblem: decision.problem }
   const shadow = shadowDecision(rules, request, subject, ANY_BASE_URL)
   return {
-    ...judgement(decision, subject, query),
+    ...evaluate(decision, subject, query),
     interpretation,
     ...(isBelow && { isBelow }),
     ...(destination !== undefined && { destination }),
-    ...(shadow && { shadow: judgement(shadow, subject, query) }),
+    ...(shadow && { shadow: evaluate(shadow, subject, query) }),
   }
 }
 
@@ -104,10 +104,10 @@ interface DecisionVerdict {
   readonly outcome: VerdictOutcome
   readonly rule: Rule
   readonly condition?: RefusalCode
-  readonly unsaid?: readonly UncheckedCondition[]
+  readonly unchecked?: readonly UncheckedCondition[]
 }
 
-function judgement(
+function evaluate(
   { rule, isAdmitted, conditions }: Decision,
   subject: Subject | undefined,
   query: RuleQuery,
@@ -117,8 +117,8 @@ function judgement(
   const unmet = unmetBy(conditions, subject, query)
   if (unmet?.code === 'step_up') return { outcome: 'step_up', rule: unmet.rule }
   if (unmet) return { outcome: 'refused', rule: unmet.rule, condition: unmet.code }
-  const unsaid = unsaidOf(conditions, query)
-  return { outcome: 'admitted', rule, ...(unsaid.length > 0 && { unsaid }) }
+  const unchecked = uncheckedOf(conditions, query)
+  return { outcome: 'admitted', rule, ...(unchecked.length > 0 && { unchecked }) }
 }
 
 /** The current time is zero. */
@@ -138,7 +138,10 @@ function unmetBy(
   return results.every(result => result !== undefined) ? results[0] : undefined
 }
 
-function unsaidOf(conditions: readonly Conditions[], { method, from, at, authAge }: RuleQuery): UncheckedCondition[] {
+function uncheckedOf(
+  conditions: readonly Conditions[],
+  { method, from, at, authAge }: RuleQuery,
+): UncheckedCondition[] {
   const wants = (name: (condition: Conditions) => unknown) => conditions.some(condition => name(condition))
   return [
     ...(from === undefined && wants(({ networks }) => networks) ? ['networks' as const] : []),

@@ -170,8 +170,8 @@ interface InterpretedRules {
   readonly admitted: Decision
 }
 
-const MOST_METHODS = 4
-const LONGEST_METHOD = 32
+const MAX_CACHED_METHODS = 4
+const MAX_METHOD_LENGTH = 32
 
 function createDecide(
   given: readonly Rule[],
@@ -206,7 +206,8 @@ function createDecide(
     const same = known?.find(verdict => verdict.method === method)
     if (same) return same
     const verdict: PathVerdict = { method, refused: { rule: literalRule(method, path), isAdmitted: false } }
-    if (method.length <= LONGEST_METHOD) verdicts.set(path, [verdict, ...(known ?? []).slice(0, MOST_METHODS - 1)])
+    if (method.length <= MAX_METHOD_LENGTH)
+      verdicts.set(path, [verdict, ...(known ?? []).slice(0, MAX_CACHED_METHODS - 1)])
     return verdict
   }
 

@@ -1,10 +1,17 @@
 // GET /_menshen/account: the user's profile, their devices, and recent sign-ins.
 
-import { foreignAnswer, ifReachable, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../http/answers.ts'
+import {
+  foreignAnswer,
+  ifStoreAvailable,
+  languageOf,
+  type OwnAnswer,
+  pageAnswer,
+  redirectAnswer,
+} from '../http/answers.ts'
 import { clearCookie, endedCookie, readEnded } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import type { SignedInCaller } from '../identify/admission.ts'
-import { type KeyRequest, LONGEST_NAME } from '../keys/personal.ts'
+import { type KeyRequest, MAX_KEY_NAME_LENGTH } from '../keys/personal.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { type DeviceNames, deviceKind, loadDeviceNames } from '../pages/device-name.ts'
 import type { Words } from '../pages/words.ts'
@@ -20,9 +27,9 @@ import type { AccountContext } from './context.ts'
 import type { KeysView } from './key-section.ts'
 import { type AccountView, accountPage, type Device, sessionEnds } from './page.ts'
 
-const MOST_DEVICES = 50
+const MAX_DEVICES = 50
 /** A user with more sessions has a program that signs in. */
-const MOST_READ = 200
+const MAX_SESSIONS_READ = 200
 
 export function showAccount(
   context: AccountContext,
@@ -46,11 +53,11 @@ export async function accountAnswer(
   const nameOf = (userAgent: string | undefined) => names(words, userAgent)
   const hasKeys = hasPersonalKeys(context)
   const [listed, others, signIns, keys] = await Promise.all([
-    ifReachable(observe.report, request, auth.sessions.getListed(loaded.key)),
-    ifReachable(observe.report, request, otherDevices(auth.sessions, loaded, nameOf)),
-    ifReachable(observe.report, request, recentSignIns(context, loaded, nameOf)),
+    ifStoreAvailable(observe.report, request, auth.sessions.getListed(loaded.key)),
+    ifStoreAvailable(observe.report, request, otherDevices(auth.sessions, loaded, nameOf)),
+    ifStoreAvailable(observe.report, request, recentSignIns(context, loaded, nameOf)),
     hasKeys
-      ? ifReachable(observe.report, request, auth.personalKeys.listOf(userIdOf(loaded.session)))
+      ? ifStoreAvailable(observe.report, request, auth.personalKeys.listOf(userIdOf(loaded.session)))
       : Promise.resolve(undefined),
   ])
   const ended = readEnded(auth.cookies, request.headers.cookie)
@@ -78,7 +85,7 @@ const NAME = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]+$/u
 export function readDraft(fields: URLSearchParams, maxDays: number): Partial<KeyRequest> {
   const name = (fields.get('name') ?? '').trim()
   const days = fields.get('days') ?? ''
-  const hasName = NAME.test(name) && [...name].length <= LONGEST_NAME
+  const hasName = NAME.test(name) && [...name].length <= MAX_KEY_NAME_LENGTH
   const hasDays = /^\d{1,4}$/.test(days) && Number(days) >= 1 && Number(days) <= maxDays
   return { ...(hasName && { name }), ...(hasDays && { days: Number(days) }) }
 }
@@ -98,10 +105,10 @@ async function otherDevices(
   { key, session }: LoadedSession,
   nameOf: NameOf,
 ): Promise<AccountView['others']> {
-  const { sessions: found, next } = await sessions.listOf(userIdOf(session), { limit: MOST_READ })
+  const { sessions: found, next } = await sessions.listOf(userIdOf(session), { limit: MAX_SESSIONS_READ })
   const others = found.filter(other => other.key !== key)
   const devices = others
-    .slice(0, MOST_DEVICES)
+    .slice(0, MAX_DEVICES)
     .map(({ key, summary }) => deviceOf(summary ? { key, ...summary } : { key }, nameOf))
   return { devices, areMore: next !== undefined || others.length > devices.length }
 }
@@ -176,22 +183,22 @@ export interface RecentSignIn {
   readonly isNew: boolean
 }
 
-const SHOWN = 10
+const MAX_SHOWN_SIGN_INS = 10
 /** How many sign-ins are compared. */
-const COMPARED = 50
+const MAX_COMPARED_SIGN_INS = 50
 /** Users of other providers may have the same `sub`: their events are skipped. */
-const MOST_PAGES = 4
+const MAX_AUDIT_PAGES = 4
 
 export async function recentSignIns(
   { auth, observe }: AccountContext,
   { session }: LoadedSession,
   nameOf: (userAgent: string | undefined) => string,
 ): Promise<RecentSignIn[]> {
-  const query = { event: 'sign_in', sub: session.userInfo.sub, limit: COMPARED }
+  const query = { event: 'sign_in', sub: session.userInfo.sub, limit: MAX_COMPARED_SIGN_INS }
   const provider = auth.providers.get(session.provider)?.plan.id
   const found: Omit<RecentSignIn, 'isNew'>[] = []
   let before: string | undefined
-  for (let n = 0; n < MOST_PAGES && found.length < COMPARED; n++) {
+  for (let n = 0; n < MAX_AUDIT_PAGES && found.length < MAX_COMPARED_SIGN_INS; n++) {
     const page = await observe.auditTrail.find(before === undefined ? query : { ...query, before })
     for (const { time, fields } of page.events)
       if (fields.provider === provider)
@@ -200,7 +207,7 @@ export async function recentSignIns(
     if (before === undefined) break
   }
   const marked = found.map((one, n) => ({ ...one, isNew: isNew(one, found.slice(n + 1)) }))
-  return marked.slice(0, SHOWN)
+  return marked.slice(0, MAX_SHOWN_SIGN_INS)
 }
 
 /** The very first sign-in does not have a new device. */

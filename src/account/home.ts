@@ -23,11 +23,11 @@ interface RenderedPage {
 }
 
 /** A page is several times as large as its session. */
-const MOST_KEPT = 1000
+const MAX_CACHED_PAGES = 1000
 
 export function createHome({ auth, pages }: GatewayContext): Home {
   // Keyed by the session's key: with the session itself as the key, its tokens would stay in memory after a sign-out.
-  const rendered = new LRUCache<string, RenderedPage>(atMost(MOST_KEPT))
+  const rendered = new LRUCache<string, RenderedPage>(atMost(MAX_CACHED_PAGES))
 
   function render(words: Words, loaded: LoadedSession): RenderedPage {
     const view = {

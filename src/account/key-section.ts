@@ -4,8 +4,8 @@ import { html } from 'hono/html'
 import {
   type KeyProblem,
   type KeyRequest,
-  LONGEST_NAME,
-  MOST_KEYS,
+  MAX_KEY_NAME_LENGTH,
+  MAX_KEYS_PER_USER,
   type NewKey,
   type PersonalKey,
 } from '../keys/personal.ts'
@@ -33,10 +33,10 @@ export function keySection(words: Words, { keys, problem, draft = {}, maxDays }:
   return html`<section aria-labelledby="keys">
 <h2 id="keys">${t('keys.title')}</h2>
 <p class="small">${t('keys.lead')}</p>
-${problem ? html`<div class="notice bad" role="alert"><p>${t(`keys.${problem}`, { most: MOST_KEYS, longest: LONGEST_NAME, days: maxDays })}</p></div>` : ''}
+${problem ? html`<div class="notice bad" role="alert"><p>${t(`keys.${problem}`, { most: MAX_KEYS_PER_USER, longest: MAX_KEY_NAME_LENGTH, days: maxDays })}</p></div>` : ''}
 <ul class="entries">${(keys ?? []).map(key => keyEntry(words, key, now))}</ul>
 <form method="post" action="${OWN_PATHS.accountKeys}" class="new-key">
-<label>${t('keys.name')}<input name="name" value="${name}" required maxlength="${LONGEST_NAME}" autocomplete="off"></label>
+<label>${t('keys.name')}<input name="name" value="${name}" required maxlength="${MAX_KEY_NAME_LENGTH}" autocomplete="off"></label>
 <label>${t('keys.days')}<input name="days" type="number" required min="1" max="${maxDays}" value="${days}"></label>
 <button type="submit" class="button quiet">${t('keys.create')}</button></form>
 </section>`

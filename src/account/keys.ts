@@ -24,17 +24,17 @@ export async function createPersonalKey(
   const { loaded, ticket = '', cookies } = caller
   if (!hasPersonalKeys(context)) return errorAnswer(pages, request, 'not_found', { cookies })
   if (!isOwnForm(request, settings.BASE_URL)) return foreignAnswer(context, request, cookies)
-  const wish = readWish(form, settings.PERSONAL_KEY_MAX_DAYS)
-  if ('problem' in wish) return accountAnswer(context, request, caller, wish)
+  const keyRequest = readKeyRequest(form, settings.PERSONAL_KEY_MAX_DAYS)
+  if ('problem' in keyRequest) return accountAnswer(context, request, caller, keyRequest)
   const obstacle = keyObstacle(loaded, context.now())
   if (obstacle === 'step_up_failed') return errorAnswer(pages, request, obstacle, { cookies, outcome: 'refused' })
-  if (obstacle) return keyStepUpAnswer(context, request, caller, draftQuery(wish))
+  if (obstacle) return keyStepUpAnswer(context, request, caller, draftQuery(keyRequest))
   const claims = await auth.sessions.readClaims(ticket)
   const made = await auth.personalKeys.create(
     { ...loaded.session, claims, askedAt: loaded.session.tokenIssuedAt },
-    wish,
+    keyRequest,
   )
-  if (typeof made === 'string') return accountAnswer(context, request, caller, { problem: made, draft: wish })
+  if (typeof made === 'string') return accountAnswer(context, request, caller, { problem: made, draft: keyRequest })
   // The user signed out while the key was created, so it is revoked too, and was never shown.
   if (!(await auth.sessions.loadLatest(ticket))) {
     await auth.personalKeys.revoke(userIdOf(loaded.session), made.id)
@@ -46,11 +46,11 @@ export async function createPersonalKey(
   return pageAnswer(pages, newKeyPage(languageOf(pages, request), made), { cookies })
 }
 
-interface WrongWish extends Pick<KeysView, 'draft'> {
+interface InvalidKeyRequest extends Pick<KeysView, 'draft'> {
   readonly problem: KeysView['problem']
 }
 
-function readWish(form: URLSearchParams, maxDays: number): KeyRequest | WrongWish {
+function readKeyRequest(form: URLSearchParams, maxDays: number): KeyRequest | InvalidKeyRequest {
   const draft = readDraft(form, maxDays)
   const { name, days } = draft
   if (name === undefined) return { problem: 'bad_name', draft }

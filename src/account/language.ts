@@ -8,7 +8,7 @@ import type { RouteTable } from '../http/route-table.ts'
 import { LANGUAGE_FIELDS } from '../pages/layout.ts'
 import { isOwnPath, OWN_PATHS, type OwnPaths } from '../paths.ts'
 import type { SignInContext } from '../sign-in/context.ts'
-import { ASK_FIRST } from '../sign-in/logout.ts'
+import { CONFIRM_QUERY } from '../sign-in/logout.ts'
 import { isFromOwnOrigin } from '../util/fetch-metadata.ts'
 
 async function chooseLanguage(
@@ -30,8 +30,8 @@ async function chooseLanguage(
 function pageToShow(shown: string, ownOrigin: string, { login, logout, signIn }: OwnPaths): string {
   const url = URL.parse(shown, ownOrigin)
   if (url?.origin !== ownOrigin) return HOME
-  if (url.pathname === login) return url.search.length <= LONGEST_QUERY ? url.pathname + url.search : url.pathname
-  if (url.pathname === logout) return logout + ASK_FIRST
+  if (url.pathname === login) return url.search.length <= MAX_QUERY_LENGTH ? url.pathname + url.search : url.pathname
+  if (url.pathname === logout) return logout + CONFIRM_QUERY
   const wanted = safeReturnPath(shown, ownOrigin, signIn)
   const path = wanted && readTarget(wanted)?.path
   return path && (!isOwnPath(path, signIn) || isShown(path)) ? wanted : HOME
@@ -39,7 +39,7 @@ function pageToShow(shown: string, ownOrigin: string, { login, logout, signIn }:
 
 const HOME = '/'
 /** Long enough for a login page with a long return path. */
-const LONGEST_QUERY = 8300
+const MAX_QUERY_LENGTH = 8300
 const SHOWN_BELOW = [OWN_PATHS.console, OWN_PATHS.account]
 
 function isShown(path: string): boolean {

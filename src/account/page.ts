@@ -102,7 +102,7 @@ ${consoleLink(words, loaded)}
   })
 }
 
-const MOST_GROUPS_SHOWN = 20
+const MAX_SHOWN_GROUPS = 20
 
 export function identityList(
   words: Words,
@@ -112,17 +112,17 @@ export function identityList(
   const { username, ou_name, email } = session.userInfo
   const { groups = [] } = session
   const { t } = words
-  const more = groups.length > MOST_GROUPS_SHOWN ? ' …' : ''
+  const more = groups.length > MAX_SHOWN_GROUPS ? ' …' : ''
   return html`<dl>
-${fact(t('account.username'), username)}
-${fact(t('account.organisation'), ou_name)}
-${fact(t('account.email'), email)}
-${fact(t('session.provider'), providerName)}
-${fact(t('session.role'), html`${nameBefore(roleName(words, session.userRole), session.userRole)}<code>${session.userRole}</code>`)}
-${groups.length > 0 ? fact(t('account.groups'), html`${groups.slice(0, MOST_GROUPS_SHOWN).map(group => html`<code>${group}</code> `)}${more}`) : ''}
-${fact(t('session.expires'), moment(words, ends.end))}
-${ends.idleEnd === undefined ? '' : fact(t('session.idle_ends'), moment(words, ends.idleEnd))}
-${ends.unusedEnd === undefined ? '' : fact(t('session.unused_ends'), moment(words, ends.unusedEnd))}
+${detailRow(t('account.username'), username)}
+${detailRow(t('account.organisation'), ou_name)}
+${detailRow(t('account.email'), email)}
+${detailRow(t('session.provider'), providerName)}
+${detailRow(t('session.role'), html`${nameBefore(roleName(words, session.userRole), session.userRole)}<code>${session.userRole}</code>`)}
+${groups.length > 0 ? detailRow(t('account.groups'), html`${groups.slice(0, MAX_SHOWN_GROUPS).map(group => html`<code>${group}</code> `)}${more}`) : ''}
+${detailRow(t('session.expires'), moment(words, ends.end))}
+${ends.idleEnd === undefined ? '' : detailRow(t('session.idle_ends'), moment(words, ends.idleEnd))}
+${ends.unusedEnd === undefined ? '' : detailRow(t('session.unused_ends'), moment(words, ends.unusedEnd))}
 </dl>`
 }
 
@@ -162,7 +162,7 @@ function deviceNames({ t }: Words, devices: readonly Device[], areMore: boolean)
   return html`<ul>${devices.map(({ name, address }) => html`<li>${name} · ${address ?? t('device.address_unknown')}</li>`)}${areMore ? html`<li>…</li>` : ''}</ul>`
 }
 
-function fact(name: string, value: unknown) {
+function detailRow(name: string, value: unknown) {
   return value ? html`<div><dt>${name}</dt><dd>${value}</dd></div>` : ''
 }
 

@@ -58,9 +58,9 @@ const HEADER = 'x-menshen-assertion'
 const KEYS_PATH = '/_menshen/jwks.json'
 const KEYS_DEADLINE_MS = 5000
 /** Three keys take less than one of these. */
-const LONGEST_KEYS_BYTES = 64 * 1024
+const MAX_JWKS_BYTES = 64 * 1024
 /** An application has one or two issuers; if there are more than this, a client invents them. */
-const MOST_KEY_SETS = 100
+const MAX_KEY_SETS = 100
 
 /** Each set fetches its keys when first needed, and again for an unknown key, at most twice a minute. */
 const KEY_SETS = new Map<string, JWTVerifyGetKey>()
@@ -159,7 +159,7 @@ function keySetAt(url: URL): JWTVerifyGetKey {
   const known = KEY_SETS.get(url.href)
   if (known) return known
   const [oldest] = KEY_SETS.keys()
-  if (oldest !== undefined && KEY_SETS.size >= MOST_KEY_SETS) KEY_SETS.delete(oldest)
+  if (oldest !== undefined && KEY_SETS.size >= MAX_KEY_SETS) KEY_SETS.delete(oldest)
   const keys = createRemoteJWKSet(url, { timeoutDuration: KEYS_DEADLINE_MS, [customFetch]: boundedFetch })
   const keyFor: JWTVerifyGetKey = async (header, token) => {
     try {
@@ -179,7 +179,7 @@ const boundedFetch: FetchImplementation = async (url, init) => {
   const bound = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
     transform(chunk, controller) {
       size += chunk.byteLength
-      if (size > LONGEST_KEYS_BYTES) controller.error(new Error(`more than ${LONGEST_KEYS_BYTES} bytes`))
+      if (size > MAX_JWKS_BYTES) controller.error(new Error(`more than ${MAX_JWKS_BYTES} bytes`))
       else controller.enqueue(chunk)
     },
   })

@@ -60,7 +60,7 @@ function assertOwnPaths(
 ): void {
   let root: Application = app
   while (root.parent) root = root.parent
-  const lost = [...signInPaths, '/_menshen/me'].find(path => !leadsTo(root.router, path, middleware))
+  const lost = [...signInPaths, '/_menshen/me'].find(path => !routesTo(root.router, path, middleware))
   if (lost === undefined) return
   throw new MenshenError(
     'bad_settings',
@@ -87,13 +87,13 @@ interface Layer {
   match(path: string): boolean
 }
 
-function leadsTo(router: unknown, path: string, middleware: RequestHandler): boolean {
+function routesTo(router: unknown, path: string, middleware: RequestHandler): boolean {
   const { stack = [] }: { stack?: readonly Layer[] } = Object(router)
   return stack.some(layer => {
     if (!layer.match(path)) return false
     // Express does not reveal what a mounted application contains.
     if (layer.handle === middleware || layer.name === 'mounted_app') return true
-    return leadsTo(layer.handle, path.slice(layer.path?.length ?? 0) || '/', middleware)
+    return routesTo(layer.handle, path.slice(layer.path?.length ?? 0) || '/', middleware)
   })
 }
 

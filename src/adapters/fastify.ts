@@ -45,7 +45,7 @@ export const menshen: FastifyPluginAsync<MenshenPluginOptions> = Object.assign(p
 
 async function plugin(app: FastifyInstance, options: MenshenPluginOptions & { prefix?: string }): Promise<void> {
   const { auth, prefix = '' } = options
-  checkPlace(app, auth, prefix)
+  assertRegistration(app, auth, prefix)
   app.decorateRequest('user', undefined)
   app.decorateRequest(ADMITTED, undefined)
   addOwnRoutes(app, auth)
@@ -53,7 +53,7 @@ async function plugin(app: FastifyInstance, options: MenshenPluginOptions & { pr
   // Before any body is read: we read the forms of our own pages, and leave all others unread.
   app.addHook('onRequest', async (request, reply) => {
     const admitted = await auth.admit(request.raw)
-    if (admitted.answer) return sendOurs(reply, admitted.answer)
+    if (admitted.answer) return sendResponse(reply, admitted.answer)
     // Its roles and fields are those of the instance that the application has registered.
     request.user = admitted.user as UserSession | undefined
     request[ADMITTED] = admitted
@@ -62,7 +62,7 @@ async function plugin(app: FastifyInstance, options: MenshenPluginOptions & { pr
   })
 }
 
-function checkPlace(app: FastifyInstance, auth: AnyMenshen, prefix: string): void {
+function assertRegistration(app: FastifyInstance, auth: AnyMenshen, prefix: string): void {
   assertInstance(auth, 'app.register(menshen, { auth })')
   const [loginPath = '/login'] = auth.signInPaths ?? []
   if (app.prefix !== '')
@@ -117,12 +117,12 @@ function require(name: 'requireUser' | 'requireRole', roles?: readonly Role[]): 
     const admitted = request[ADMITTED]
     if (!admitted) throw notInFront(name, 'app.register(menshen, { auth }) has to come first')
     const answer = admitted.require(roles)
-    if (answer) return sendOurs(reply, answer)
+    if (answer) return sendResponse(reply, answer)
   }
 }
 
 /** Field by field: Fastify accepts a whole `Response`, but not in answer to HEAD. */
-function sendOurs(reply: FastifyReply, { status, headers, body }: Response): FastifyReply {
+function sendResponse(reply: FastifyReply, { status, headers, body }: Response): FastifyReply {
   for (const [name, value] of headers) reply.header(name, value)
   return reply.code(status).send(body ?? undefined)
 }

@@ -35,7 +35,7 @@ export interface NextMenshenOptions {
 }
 
 /** The header with which Next marks what it renders for one user. Without it, a prerendered page would be served to everyone. */
-const FOR_ONE_USER = 'private, no-cache, no-store, max-age=0, must-revalidate'
+const PRIVATE_CACHE_CONTROL = 'private, no-cache, no-store, max-age=0, must-revalidate'
 
 /** With type parameters for them, roles and fields would be inferred from our type instead of the options. */
 type AnyMenshen = Pick<Menshen, 'fetch' | 'accessToken' | 'updateData'>
@@ -93,7 +93,7 @@ function createAdapter(create: () => Promise<Menshen>, { address }: NextMenshenO
       const running = await start()
       const sent = countHeaders(request)
       const { user, answer, cookies, requestId } = await running.admit(request, { address: address?.(request) })
-      if (answer) return withWholeLocation(answer, request.url)
+      if (answer) return withAbsoluteLocation(answer, request.url)
       // The page gets the headers that were sent, unless others are passed: those from which `admit` has removed a key.
       const passedOn = user?.machine
         ? withMachine(request, user)
@@ -101,7 +101,7 @@ function createAdapter(create: () => Promise<Menshen>, { address }: NextMenshenO
       const response = NextResponse.next(passedOn ? { request: { headers: passedOn } } : undefined)
       response.headers.set('x-request-id', requestId)
       addCookies(response, cookies)
-      if (user) response.headers.set('cache-control', FOR_ONE_USER)
+      if (user) response.headers.set('cache-control', PRIVATE_CACHE_CONTROL)
       return response
     },
   }
@@ -112,7 +112,7 @@ function countHeaders({ headers }: Request): number {
 }
 
 /** Next accepts only an absolute address from a proxy, and shortens it afterwards. */
-function withWholeLocation(answer: Response, url: string): Response {
+function withAbsoluteLocation(answer: Response, url: string): Response {
   const location = answer.headers.get('location')
   if (location !== null) answer.headers.set('location', new URL(location, url).href)
   return answer

@@ -11,7 +11,7 @@ export interface Cursors {
   decode(query: readonly unknown[], cursor: string): Promise<string | undefined>
 }
 
-export const LONGEST_CURSOR = 500
+export const MAX_CURSOR_LENGTH = 500
 const FORM = /^([\w-]+)\.([\w-]{22})$/
 const TAG_BYTES = 16
 

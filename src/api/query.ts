@@ -2,10 +2,10 @@
 // end the sessions of other users, or list those of all.
 
 import { z } from 'zod'
-import { likelyMeantOf } from '../config/suggestions.ts'
+import { closestName } from '../config/suggestions.ts'
 import { AUDITED } from '../observe/audit-event.ts'
 import { type Phrase, phrase } from '../text/text.ts'
-import { LONGEST_CURSOR } from './cursors.ts'
+import { MAX_CURSOR_LENGTH } from './cursors.ts'
 import { type ApiProblem, apiProblem } from './problem.ts'
 
 interface ParameterRow<Value> {
@@ -18,10 +18,10 @@ interface ParameterRow<Value> {
 }
 
 export const DEFAULT_LIMIT = 50
-export const MOST_LISTED = 200
-const LONGEST_NAME = 500
+export const MAX_LIMIT = 200
+const MAX_NAME_LENGTH = 500
 /** For the name of an unknown parameter. */
-const LONGEST_SHOWN = 40
+const MAX_SHOWN_LENGTH = 40
 
 const time = z.union([z.iso.datetime({ offset: true }), z.iso.date()])
 
@@ -29,22 +29,22 @@ export const PARAMETERS = {
   user: {
     description:
       'The username, exactly as the provider sends it. With several providers: the users of that name at all of them.',
-    schema: { type: 'string', minLength: 1, maxLength: LONGEST_NAME },
-    expected: phrase('api.expected_user', { most: LONGEST_NAME }),
+    schema: { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH },
+    expected: phrase('api.expected_user', { most: MAX_NAME_LENGTH }),
     // Bytes that are not UTF-8 become U+FFFD, which would be the name of another user.
-    read: text => (text.length <= LONGEST_NAME && !text.includes('\uFFFD') ? text : undefined),
+    read: text => (text.length <= MAX_NAME_LENGTH && !text.includes('\uFFFD') ? text : undefined),
   } as ParameterRow<string>,
   limit: {
     description: 'How many there are on a page at most. A page can be shorter without being the last.',
-    schema: { type: 'integer', minimum: 1, maximum: MOST_LISTED, default: DEFAULT_LIMIT },
-    expected: phrase('api.expected_limit', { most: MOST_LISTED }),
-    read: text => (/^[1-9]\d{0,2}$/.test(text) && Number(text) <= MOST_LISTED ? Number(text) : undefined),
+    schema: { type: 'integer', minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT },
+    expected: phrase('api.expected_limit', { most: MAX_LIMIT }),
+    read: text => (/^[1-9]\d{0,2}$/.test(text) && Number(text) <= MAX_LIMIT ? Number(text) : undefined),
   } as ParameterRow<number>,
   after: {
     description: 'The `next` of the page before, with the same other parameters.',
-    schema: { type: 'string', minLength: 1, maxLength: LONGEST_CURSOR },
+    schema: { type: 'string', minLength: 1, maxLength: MAX_CURSOR_LENGTH },
     expected: phrase('api.expected_after'),
-    read: text => (text.length <= LONGEST_CURSOR ? text : undefined),
+    read: text => (text.length <= MAX_CURSOR_LENGTH ? text : undefined),
   } as ParameterRow<string>,
   event: {
     description: 'The code of an event of the audit trail.',
@@ -98,12 +98,12 @@ export function invalidParameter(name: ParameterName, expected = PARAMETERS[name
 }
 
 function expectedEvent(given = ''): Phrase {
-  const likely = likelyMeantOf(given.slice(0, LONGEST_SHOWN), AUDITED)
+  const likely = closestName(given.slice(0, MAX_SHOWN_LENGTH), AUDITED)
   return likely === undefined ? PARAMETERS.event.expected : phrase('api.expected_event_likely', { likely })
 }
 
 function unknownParameter(key: string, accepted: readonly ParameterName[]): ApiProblem {
-  const name = key.slice(0, LONGEST_SHOWN)
+  const name = key.slice(0, MAX_SHOWN_LENGTH)
   return apiProblem(
     'bad_request',
     accepted.length === 0

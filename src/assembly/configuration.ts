@@ -14,7 +14,7 @@ import { refuseHosts } from '../config/host-names.ts'
 import type { Settings } from '../config/settings.ts'
 import { assertUpstreamFiles } from '../config/upstream-files.ts'
 import { MenshenError } from '../errors.ts'
-import { createLook, type Look } from '../pages/look.ts'
+import { type Branding, createBranding } from '../pages/branding.ts'
 import { createLanguages, type Languages } from '../pages/words.ts'
 import { assertVerifiable } from '../provider/bearer.ts'
 import { assertIdTokens } from '../provider/id-token.ts'
@@ -27,11 +27,11 @@ export interface Configuration {
   readonly config: Config
   readonly plans: ReturnType<typeof planProviders>
   readonly languages: Languages
-  readonly look: Look
+  readonly branding: Branding
 }
 
 /** Settings and configuration file must have been checked separately before. */
-export function checkWhole(settings: Settings, config: Config): Configuration {
+export function checkConfiguration(settings: Settings, config: Config): Configuration {
   refuseBaseUrlAsUpstream(settings, config)
   // For the command, these checks already ran when its file was loaded.
   refuseTakenPaths(settings, config, 'createMenshen')
@@ -39,8 +39,8 @@ export function checkWhole(settings: Settings, config: Config): Configuration {
   refuseTakenHeaders(settings, config, 'createMenshen')
   refuseForwardedToken(settings, config)
   assertUpstreamFiles(config, 'createMenshen')
-  const look = createLook(settings, config)
-  const languages = createLanguages(settings, config, look)
+  const branding = createBranding(settings, config)
+  const languages = createLanguages(settings, config, branding)
   const plans = planProviders(config, settings)
   assertVerifiable(config.rules ?? [], plans)
   assertIdTokens(config.rules ?? [], plans)
@@ -50,11 +50,11 @@ export function checkWhole(settings: Settings, config: Config): Configuration {
   }
   const problem = secretProblem(settings, plans[0])
   if (problem) throw new MenshenError('bad_settings', [{ setting: 'SECRET', message: problem }])
-  return { settings, config, plans, languages, look }
+  return { settings, config, plans, languages, branding }
 }
 
 /** Treats its providers as incomplete, because incomplete ones are never called. */
-export function withoutCalls(configuration: Configuration): Configuration {
+export function withoutProviderCalls(configuration: Configuration): Configuration {
   const [main, ...more] = configuration.plans
   const offline = (plan: typeof main) => ({ ...plan, missing: [...plan.missing, 'a provider'] })
   return { ...configuration, plans: [offline(main), ...more.map(offline)] }

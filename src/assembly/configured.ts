@@ -142,7 +142,7 @@ interface SiteParts extends Pick<GatewayContext, 'settings' | 'site'> {
 /** The parts that all sites share, and a function that adds those of one site. */
 function createContexts(
   parts: ProcessParts,
-  { settings, config, plans, languages, look }: Configuration,
+  { settings, config, plans, languages, branding }: Configuration,
   { providers, roles, scopedName }: AccessPolicy,
   keys: DerivedKeys,
 ) {
@@ -192,7 +192,7 @@ function createContexts(
 
   function contextOf({ settings, site, rules, upstreams, currentRules }: SiteParts) {
     const { isAuthHost } = site
-    const pages: Pages = { settings, languages, look, cookies, paths }
+    const pages: Pages = { settings, languages, branding, cookies, paths }
     /** Uses the current configuration, for requests that began under an earlier one. */
     const currentPolicy = () => {
       const policy = parts.currentPolicy()

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { adviceFor } from '../config/advice.ts'
 import { isProduction } from '../config/deployment.ts'
 import { type Config, countRules, upstreamsOfHost } from '../config/file.ts'
-import { CONFIG_FILE, ENDINGS } from '../config/load.ts'
+import { CONFIG_FILE, EXTENSIONS } from '../config/load.ts'
 import { expiredMachines } from '../config/machines.ts'
 import { CONSOLE_ROLE } from '../config/role-names.ts'
 import { hidePassword } from '../config/secret.ts'
@@ -66,12 +66,12 @@ export function startFields(announcement: Omit<Announcement, 'misspelt' | 'isWel
 }
 
 /** Names that users of other products try. Such a file may be something else, for example a Kubernetes manifest. */
-const OTHER_NAMES = ['menshen.yaml', 'menshen.yml', 'menshen.json']
+const UNSUPPORTED_NAMES = ['menshen.yaml', 'menshen.yml', 'menshen.json']
 
 function configPhrase(file: string | undefined): Phrase {
   if (file !== undefined) return quoted(file)
-  const none = { file: `${CONFIG_FILE}.{${ENDINGS.join(',')}}`, folder: process.cwd() }
-  const other = OTHER_NAMES.find(name => existsSync(name))
+  const none = { file: `${CONFIG_FILE}.{${EXTENSIONS.join(',')}}`, folder: process.cwd() }
+  const other = UNSUPPORTED_NAMES.find(name => existsSync(name))
   return other === undefined ? phrase('cli.no_config', none) : phrase('cli.no_config_but', { ...none, other })
 }
 

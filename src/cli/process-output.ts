@@ -3,7 +3,7 @@
 import { format } from 'node:util'
 import type { Report } from '../events.ts'
 
-const LONGEST_TEXT = 1000
+const MAX_TEXT_LENGTH = 1000
 
 /** Replaces Node's own listener, which prints warnings such as deprecations. */
 export function reportWarnings(report: Report): void {
@@ -25,5 +25,5 @@ export function reportConsole(report: Report): void {
 }
 
 function cut(text: string): string {
-  return text.slice(0, LONGEST_TEXT)
+  return text.slice(0, MAX_TEXT_LENGTH)
 }

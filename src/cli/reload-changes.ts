@@ -85,11 +85,11 @@ export async function readChanges(
 }
 
 /** Shorter than the deadline for a worker's answer. A script that waits for something must not delay all later reloads. */
-const READ_WITHIN_MS = 5000
+const LOAD_TIMEOUT_MS = 5000
 
 async function loadInTime<T>(loading: Promise<T>, file: string): Promise<T> {
-  return withDeadline(loading, READ_WITHIN_MS, () => {
-    const message = `${file} is not loaded after ${READ_WITHIN_MS / 1000} seconds; expected no await in it that takes so long.`
+  return withDeadline(loading, LOAD_TIMEOUT_MS, () => {
+    const message = `${file} is not loaded after ${LOAD_TIMEOUT_MS / 1000} seconds; expected no await in it that takes so long.`
     throw reloadError(file, message)
   })
 }

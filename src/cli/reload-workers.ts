@@ -3,7 +3,7 @@
 
 import cluster, { type Worker } from 'node:cluster'
 import { setTimeout as pause } from 'node:timers/promises'
-import { checkWhole } from '../assembly/configuration.ts'
+import { checkConfiguration } from '../assembly/configuration.ts'
 import { fingerprintOf } from '../config/fingerprint.ts'
 import { ConfigurationError } from '../config/load.ts'
 import type { PreparedReload, Reloader, ReloadTarget } from './reload.ts'
@@ -17,12 +17,12 @@ import {
 } from './reload-changes.ts'
 import type { PrimaryChannel, WorkerChannel, WorkerMessage } from './worker-messages.ts'
 
-const ANSWER_WITHIN_MS = 10_000
+const ANSWER_TIMEOUT_MS = 10_000
 /** Files that are being written look different to each worker. */
-const TRIES = 20
-const TRY_AGAIN_MS = 300
-const LOOK_AGAIN_MS = 20
-const TELL_AGAIN_MS = 60_000
+const MAX_ATTEMPTS = 20
+const RETRY_MS = 300
+const POLL_MS = 20
+const REPORT_INTERVAL_MS = 60_000
 
 export function reloadWorkers(channel: WorkerChannel, started: Snapshot, options: ReloadOptions): ReloadTarget {
   let inUse = started
@@ -35,12 +35,12 @@ export function reloadWorkers(channel: WorkerChannel, started: Snapshot, options
   let dueFor = ''
 
   /** A worker with other files asks again and again: a refusal is reported once a minute. */
-  function askForReload(fingerprint: string): void {
+  function requestReload(fingerprint: string): void {
     if (fingerprint === dueFor) return
     dueFor = fingerprint
     setTimeout(() => {
       dueFor = ''
-    }, TELL_AGAIN_MS).unref()
+    }, REPORT_INTERVAL_MS).unref()
     onDue()
   }
 
@@ -55,7 +55,7 @@ export function reloadWorkers(channel: WorkerChannel, started: Snapshot, options
   channel.handle(async (message, worker) => {
     if (message.type === 'may_start') {
       const isSame = await mayStart(worker, message.fingerprint).catch(() => false)
-      if (!isSame) askForReload(message.fingerprint)
+      if (!isSame) requestReload(message.fingerprint)
       return { type: 'start', isSame }
     }
     if (message.type === 'started') {
@@ -75,18 +75,18 @@ export function reloadWorkers(channel: WorkerChannel, started: Snapshot, options
 
   /** A worker that was just admitted will serve with the files that it has read, and cannot be asked yet. */
   async function waitForStarting(): Promise<void> {
-    const deadline = performance.now() + ANSWER_WITHIN_MS
-    while (startingWorkers().length > 0 && performance.now() < deadline) await pause(LOOK_AGAIN_MS)
+    const deadline = performance.now() + ANSWER_TIMEOUT_MS
+    while (startingWorkers().length > 0 && performance.now() < deadline) await pause(POLL_MS)
     for (const worker of startingWorkers()) worker.process.kill('SIGKILL')
   }
 
   async function tryToPrepare(): Promise<PreparedReload | undefined> {
     await waitForStarting()
     const { snapshot, changed } = await readChanges(inUse, options)
-    withConfigFile(snapshot, () => checkWhole(snapshot.settings, snapshot.config))
+    withConfigFile(snapshot, () => checkConfiguration(snapshot.settings, snapshot.config))
     const reload = ++reloads
     const asked = [...following.keys()]
-    const answers = await askAll(channel, asked, { type: 'prepare_reload', reload })
+    const answers = await requestAll(channel, asked, { type: 'prepare_reload', reload })
     for (const answer of answers) if (answer?.type === 'reload_refused') throw reloadError(answer.file, answer.detail)
     const isAnyNew = startingWorkers().length > 0 || [...following.keys()].some(worker => !asked.includes(worker))
     const prepared = asked.filter((_, n) => answers[n] !== undefined)
@@ -102,19 +102,19 @@ export function reloadWorkers(channel: WorkerChannel, started: Snapshot, options
         inUse = snapshot
         // If a worker has died since then, its replacement starts with these files.
         const [reporter, ...others] = prepared.filter(worker => !worker.isDead())
-        await askAll(channel, others, { type: 'use_reload', reload, shouldReport: false })
+        await requestAll(channel, others, { type: 'use_reload', reload, shouldReport: false })
         // The reporter is last: when it reports the reload, all workers have changed.
-        await askAll(channel, reporter ? [reporter] : [], { type: 'use_reload', reload, shouldReport })
+        await requestAll(channel, reporter ? [reporter] : [], { type: 'use_reload', reload, shouldReport })
         for (const worker of prepared) if (following.has(worker)) following.set(worker, fingerprint)
       },
     }
   }
 
   async function prepare(): Promise<PreparedReload> {
-    for (let tries = 0; tries < TRIES; tries++) {
+    for (let tries = 0; tries < MAX_ATTEMPTS; tries++) {
       const prepared = await tryToPrepare()
       if (prepared) return prepared
-      await pause(TRY_AGAIN_MS)
+      await pause(RETRY_MS)
     }
     throw reloadError(inUse.configFile ?? '', 'The files changed again and again while they were read.')
   }
@@ -147,10 +147,10 @@ export function reloadWorkers(channel: WorkerChannel, started: Snapshot, options
 }
 
 /** The answers, in the order of the workers; `undefined` for a worker that does not answer, which is killed. */
-function askAll(channel: WorkerChannel, workers: readonly Worker[], message: WorkerMessage) {
+function requestAll(channel: WorkerChannel, workers: readonly Worker[], message: WorkerMessage) {
   return Promise.all(
     workers.map(async worker => {
-      const answer = await channel.ask(worker, message, ANSWER_WITHIN_MS)
+      const answer = await channel.ask(worker, message, ANSWER_TIMEOUT_MS)
       if (!answer && worker.isConnected()) worker.process.kill('SIGKILL')
       return answer
     }),
@@ -159,7 +159,7 @@ function askAll(channel: WorkerChannel, workers: readonly Worker[], message: Wor
 
 // A reload in a worker: it prepares and changes only when the primary asks for it.
 
-const ASK_AGAIN_MS = 1000
+const ADMISSION_RETRY_MS = 1000
 
 /**
  * A worker that replaces another one reads the current files, which the other workers may have refused. It serves only with the
@@ -167,16 +167,16 @@ const ASK_AGAIN_MS = 1000
  */
 export async function waitForSameConfig(channel: PrimaryChannel, read: () => Promise<Snapshot>): Promise<Snapshot> {
   let snapshot: Snapshot | undefined = await read()
-  while (!(snapshot && (await isLikeOthers(channel, snapshot)))) {
-    await pause(ASK_AGAIN_MS)
+  while (!(snapshot && (await hasSameConfig(channel, snapshot)))) {
+    await pause(ADMISSION_RETRY_MS)
     // The files may be half written, so the next try reads them again.
     snapshot = await read().catch(() => undefined)
   }
   return snapshot
 }
 
-async function isLikeOthers(channel: PrimaryChannel, { parts }: Snapshot): Promise<boolean> {
-  const answer = await channel.ask({ type: 'may_start', fingerprint: fingerprintOf(parts) }, ANSWER_WITHIN_MS)
+async function hasSameConfig(channel: PrimaryChannel, { parts }: Snapshot): Promise<boolean> {
+  const answer = await channel.ask({ type: 'may_start', fingerprint: fingerprintOf(parts) }, ANSWER_TIMEOUT_MS)
   return answer?.type === 'start' && answer.isSame
 }
 

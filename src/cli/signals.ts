@@ -10,14 +10,14 @@ export interface Reopenable {
 }
 
 /** Listens from the beginning of a start. An early signal is passed on as soon as there is a receiver. */
-export function listenForSighup(): { hand(to: Reopenable): void } {
+export function listenForSighup(): { forwardTo(to: Reopenable): void } {
   let reopen = () => {
     isPending = true
   }
   let isPending = false
   if (!isatty(0) && !isatty(1)) process.on('SIGHUP', () => reopen())
   return {
-    hand(to) {
+    forwardTo(to) {
       reopen = () => to.reopenFiles()
       if (isPending) reopen()
     },
@@ -69,7 +69,7 @@ export function closeOnSignal(
   process.on('SIGTERM', signal => close({ signal }))
   process.on('SIGINT', signal => close({ signal }))
   if (npmParent !== undefined && cluster.isPrimary)
-    whenEnded(npmParent, () => closing || close({ reason: 'npm has ended' }))
+    onExit(npmParent, () => closing || close({ reason: 'npm has ended' }))
   return why => {
     if (!closing) close(why)
   }
@@ -87,7 +87,7 @@ async function closeAll(running: readonly Closable[], report: Report): Promise<v
 }
 
 /** npm signals only the shell in between, and many shells exit without a signal to us. */
-function whenEnded(parent: number, act: () => void): void {
+function onExit(parent: number, act: () => void): void {
   const timer = setInterval(() => {
     if (process.ppid === parent) return
     clearInterval(timer)

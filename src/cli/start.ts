@@ -21,11 +21,11 @@ import { createReloader, type ReloadTarget, reloadProcess } from './reload.ts'
 import { type ReloadOptions, type Snapshot, takeSnapshot } from './reload-changes.ts'
 import { followPrimary, reloadWorkers, waitForSameConfig } from './reload-workers.ts'
 import { type Closable, closeOnSignal, listenForSighup, type Reopenable } from './signals.ts'
-import { surviveErrors } from './survive-errors.ts'
-import { isForPeople, openLog } from './terminal.ts'
+import { isPretty, openLog } from './terminal.ts'
+import { handleUncaughtErrors } from './uncaught-errors.ts'
 import { localeLanguage } from './usage.ts'
 import { createPrimaryChannel, createWorkerChannel } from './worker-messages.ts'
-import { gatherFromWorkers, sumUpWorkers } from './worker-metrics.ts'
+import { aggregateWorkerMetrics, gatherFromWorkers } from './worker-metrics.ts'
 import { releaseSocket, SERVING, startWorkers } from './workers.ts'
 
 /** How long requests in flight may take to finish after a stop signal. */
@@ -43,7 +43,7 @@ interface StartOptions {
 }
 
 export async function start({ sources: given, inherited, isOnlyWorker, npmParent, now }: StartOptions): Promise<void> {
-  const hangUps = listenForSighup()
+  const sighup = listenForSighup()
   const primary = cluster.isWorker && !isOnlyWorker ? createPrimaryChannel() : undefined
   const read = () => takeSnapshot(given)
   const first = await (primary ? waitForSameConfig(primary, read) : read())
@@ -65,9 +65,9 @@ export async function start({ sources: given, inherited, isOnlyWorker, npmParent
     countedEvents.count(code)
     events.report(code, fields)
   }
-  const failures = surviveErrors(report)
+  const failures = handleUncaughtErrors(report)
   reportWarnings(report)
-  if (!isForPeople(settings)) reportConsole(report)
+  if (!isPretty(settings)) reportConsole(report)
   // Sending to a primary that is exiting fails, which must not end the worker.
   if (cluster.isWorker) process.on('error', () => {})
   const gathering = primary && { gatherMetrics: gatherFromWorkers(primary) }
@@ -83,7 +83,7 @@ export async function start({ sources: given, inherited, isOnlyWorker, npmParent
   const eventLog = { close: async () => events.close() }
   const parts = [reloader, running, ...(development ? [development] : []), eventLog]
   failures.watch(closeOnSignal(parts, report, npmParent), running.report)
-  hangUps.hand({
+  sighup.forwardTo({
     reopenFiles() {
       running.reopenFiles()
       reloader.reload('signal')
@@ -98,7 +98,7 @@ export async function start({ sources: given, inherited, isOnlyWorker, npmParent
       config,
       misspelt: misspeltSettings(environment, snapshot.variables),
       users: development?.users,
-      isWelcomed: process.stdout.isTTY && isForPeople(settings),
+      isWelcomed: process.stdout.isTTY && isPretty(settings),
       language: localeLanguage(environment),
       now,
     })
@@ -174,7 +174,7 @@ async function startAll(env: Environment, parts: StartParts): Promise<RunningGat
   // Before the first worker starts, because each asks for permission to serve.
   const target = reloadWorkers(channel, snapshot, reloadOptions)
   const isSocketInherited = inherited !== undefined
-  sumUpWorkers(channel, countedEvents)
+  aggregateWorkerMetrics(channel, countedEvents)
   const workers = await startWorkers(snapshot.settings.WORKERS, { env, isSocketInherited }, report)
   // The worker has logged the reason.
   return workers ? { ...workers, target, report } : process.exit(1)

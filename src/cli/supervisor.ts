@@ -41,10 +41,10 @@ export function takeOnlyWorker(environment: Record<string, string | undefined>):
 
 export async function supervise(environment: Record<string, string | undefined>, now: () => number): Promise<void> {
   const npmParent = npmParentOf(environment)
-  const hangUps = listenForSighup()
+  const sighup = listenForSighup()
   const inherited = takeInheritedSocket(environment)
   const env = { ...inherited?.forWorkers, [ONLY_WORKER]: '1' }
-  const signals = passSignalsOn()
+  const signals = forwardSignals()
   const workers = await startWorkers(1, { env, isSocketInherited: inherited !== undefined }, (code, fields) =>
     write(logEnvironment(environment), now, code, fields),
   )
@@ -59,11 +59,11 @@ export async function supervise(environment: Record<string, string | undefined>,
   // Only now: without a listener, Node would drop a signal that has just arrived.
   const signal = signals.stop()
   if (signal) close({ reason: signal })
-  hangUps.hand(workers)
+  sighup.forwardTo(workers)
 }
 
 /** The worker logs that it serves shortly before we know. A signal in between must not end us, and the worker with us. */
-function passSignalsOn() {
+function forwardSignals() {
   let received: NodeJS.Signals | undefined
   const passOn = (signal: NodeJS.Signals) => {
     received = signal

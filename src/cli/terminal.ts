@@ -30,14 +30,14 @@ const STDOUT = 1
 export type LogSettings = Pick<Settings, 'LOG_LEVEL' | 'LOG_FORMAT'>
 
 /** Whether people read the log. Workers have the stdout of the first process. */
-export function isForPeople({ LOG_FORMAT }: LogSettings, isTerminal = isatty(STDOUT)): boolean {
+export function isPretty({ LOG_FORMAT }: LogSettings, isTerminal = isatty(STDOUT)): boolean {
   return LOG_FORMAT === 'pretty' || (LOG_FORMAT === 'auto' && isTerminal)
 }
 
 /** `worker` is the number of this process if there are several. */
 export function openLog(settings: LogSettings, environment: Environment, worker?: number): Logger {
   const isTerminal = isatty(STDOUT)
-  if (!isForPeople(settings, isTerminal)) return createLog(settings, jsonTo(pino.destination(STDOUT)), worker)
+  if (!isPretty(settings, isTerminal)) return createLog(settings, jsonTo(pino.destination(STDOUT)), worker)
   // Synchronous, so that lines keep their order with other output.
   const stdout = pino.destination({ dest: STDOUT, sync: true })
   return createLog(settings, prettyTo(stdout, wantsColours(environment, isTerminal)), worker)
@@ -101,7 +101,7 @@ export function prettyLine(json: string, paint: Paint): string {
   const { data } = lineShape.safeParse(parsed(json))
   if (!data) return `${safeText(json.trimEnd())}\n`
   const { time, level, msg, event, err, ...fields } = data
-  const known = [...(event === undefined ? [] : [safeText(event)]), ...Object.entries(fields).map(factOf)]
+  const known = [...(event === undefined ? [] : [safeText(event)]), ...Object.entries(fields).map(formatField)]
   const head = `${paint('dim', localTime(time))} ${paint(COLOURS[level] ?? 'dim', safeText(level).padEnd(LEVEL_WIDTH))}`
   const tail = known.length > 0 ? `  ${paint('dim', known.join(' '))}` : ''
   return `${head} ${safeText(msg)}${tail}\n${errorLines(err, paint)}`
@@ -115,7 +115,7 @@ function parsed(json: string): unknown {
   }
 }
 
-function factOf([name, value]: [string, unknown]): string {
+function formatField([name, value]: [string, unknown]): string {
   const isPlain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
   return `${safeText(name)}=${isPlain ? word(value) : safeJson({ value }).slice('{"value":'.length, -1)}`
 }

@@ -57,7 +57,7 @@ function readHelp(args: readonly string[]): CommandLine {
 function commandNamed(name: string): CommandName {
   const command = COMMAND_NAMES.find(known => known === name)
   if (command) return command
-  const likely = likelyMeant(name, COMMAND_NAMES)
+  const likely = suggestName(name, COMMAND_NAMES)
   throw new UsageError(
     likely
       ? phrase('cli.unknown_command_likely', { name, likely })
@@ -67,7 +67,7 @@ function commandNamed(name: string): CommandName {
 
 function unknownOption(given: string): Phrase {
   const names = GLOBAL_OPTIONS.flatMap(({ names }): readonly string[] => names)
-  const likely = likelyMeant(given, names)
+  const likely = suggestName(given, names)
   if (likely) return phrase('cli.unknown_global_likely', { option: given, likely })
   return phrase('cli.unknown_global', { option: given, commands: COMMAND_NAMES })
 }
@@ -98,7 +98,7 @@ function checkedArguments(args: readonly string[], row: Row<ParseArgsOptionsConf
   const names = Object.keys(options).map(name => `--${name}`)
   for (const { name, rawName } of given)
     if (!Object.hasOwn(options, name))
-      throw usageError(phrase('cli.unknown_option', { option: rawName }), row, likelyMeant(rawName, names))
+      throw usageError(phrase('cli.unknown_option', { option: rawName }), row, suggestName(rawName, names))
   for (const { name, rawName, value, inlineValue } of given) {
     const takesValue = options[name]?.type === 'string'
     if (takesValue && value === undefined) throw usageError(phrase('cli.value_missing', { name }), row)
@@ -116,7 +116,7 @@ function checkedArguments(args: readonly string[], row: Row<ParseArgsOptionsConf
 
 /** The error for a word that is not an option and that the row's usage does not list. */
 export function refuseArgument(argument: string, row: Pick<CommandRow, 'usage' | 'verbs'>): UsageError {
-  return usageError(phrase('cli.unexpected', { argument }), row, likelyMeant(argument, row.verbs ?? []))
+  return usageError(phrase('cli.unexpected', { argument }), row, suggestName(argument, row.verbs ?? []))
 }
 
 export function usageError(problem: Phrase, row: Pick<CommandRow, 'usage'>, likely?: string): UsageError {
@@ -299,6 +299,6 @@ export class UsageError extends Error {
 }
 
 /** What was probably meant; `undefined` if no known name is near. */
-export function likelyMeant(given: string, known: readonly string[]): string | undefined {
+export function suggestName(given: string, known: readonly string[]): string | undefined {
   return nearest(given, known, letters => letters * 2 < given.length)
 }

@@ -3,32 +3,32 @@
 
 import { stat } from 'node:fs/promises'
 
-const LOOK_EVERY_MS = 2000
+const POLL_INTERVAL_MS = 2000
 
-export interface FileWatch {
+export interface FileWatcher {
   /** Replaces the list of files. A change of a file that was already watched is still reported. */
   watch(files: readonly string[]): Promise<void>
   stop(): void
 }
 
 /** Keyed by file. */
-type Appearances = ReadonlyMap<string, string>
+type FileStates = ReadonlyMap<string, string>
 
 /**
  * Calls `onChange` when a change is complete: two checks in a row saw the same. Also calls it once soon after the first `watch`,
  * because the files may have changed since they were read.
  */
-export function watchFiles(onChange: () => void, everyMs = LOOK_EVERY_MS): FileWatch {
+export function watchFiles(onChange: () => void, intervalMs = POLL_INTERVAL_MS): FileWatcher {
   let files: readonly string[] = []
-  let known: Appearances = new Map()
-  let latest: Appearances = new Map()
-  let isLooking = false
+  let known: FileStates = new Map()
+  let latest: FileStates = new Map()
+  let isChecking = false
 
-  async function look(): Promise<void> {
-    if (isLooking) return
-    isLooking = true
-    const seen = await appearancesOf(files)
-    isLooking = false
+  async function check(): Promise<void> {
+    if (isChecking) return
+    isChecking = true
+    const seen = await readStates(files)
+    isChecking = false
     const isOver = isSame(seen, latest)
     latest = seen
     if (!isOver || isSame(seen, known)) return
@@ -36,29 +36,29 @@ export function watchFiles(onChange: () => void, everyMs = LOOK_EVERY_MS): FileW
     onChange()
   }
 
-  const timer = setInterval(() => void look(), everyMs).unref()
+  const timer = setInterval(() => void check(), intervalMs).unref()
   return {
     async watch(chosen) {
       if (chosen.join() === files.join()) return
       const isFirst = files.length === 0
       files = chosen
       if (isFirst) return
-      const seen = await appearancesOf(chosen)
-      known = new Map([...seen].map(([file, appearance]) => [file, known.get(file) ?? appearance]))
+      const seen = await readStates(chosen)
+      known = new Map([...seen].map(([file, state]) => [file, known.get(file) ?? state]))
     },
     stop: () => clearInterval(timer),
   }
 }
 
-function isSame(one: Appearances, other: Appearances): boolean {
-  return one.size === other.size && [...one].every(([file, appearance]) => other.get(file) === appearance)
+function isSame(one: FileStates, other: FileStates): boolean {
+  return one.size === other.size && [...one].every(([file, state]) => other.get(file) === state)
 }
 
-async function appearancesOf(files: readonly string[]): Promise<Appearances> {
-  return new Map(await Promise.all(files.map(async file => [file, await appearanceOf(file)] as const)))
+async function readStates(files: readonly string[]): Promise<FileStates> {
+  return new Map(await Promise.all(files.map(async file => [file, await readState(file)] as const)))
 }
 
-async function appearanceOf(file: string): Promise<string> {
+async function readState(file: string): Promise<string> {
   try {
     const { ino, dev, size, mtimeNs, ctimeNs } = await stat(file, { bigint: true })
     return [dev, ino, size, mtimeNs, ctimeNs].join()

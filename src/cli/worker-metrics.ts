@@ -26,7 +26,7 @@ export function gatherFromWorkers(channel: PrimaryChannel): GatherMetrics {
 }
 
 /** In the primary, which also counts the events that it reports itself. */
-export function sumUpWorkers(channel: WorkerChannel, countedEvents: EventCounter): void {
+export function aggregateWorkerMetrics(channel: WorkerChannel, countedEvents: EventCounter): void {
   const latest = new Map<number, MetricsSnapshot>()
   let exited: MetricsSnapshot = {}
 

@@ -21,10 +21,10 @@ const RELEASE_DEADLINE_MS = 5000
  * A worker that dies at every start must not keep the machine busy. Also, Ctrl-C and service managers signal every process: a worker
  * that is just starting dies of the signal, possibly before it has reached us.
  */
-const REPLACE_AFTER_MS = 500
+const RESTART_DELAY_MS = 500
 /** Workers that die repeatedly are replaced at growing intervals, up to this one. */
-const LONGEST_PAUSE_MS = 15_000
-const SOON_MS = 60_000
+const MAX_RESTART_DELAY_MS = 15_000
+const RESTART_WINDOW_MS = 60_000
 
 interface Workers {
   /** Forwards the signal to all workers. */
@@ -59,7 +59,7 @@ export async function startWorkers(
   const failing = new Set<Worker>()
   /** Workers whose replacements are being started. */
   const replaced = new Set<Worker>()
-  const pauseMs = createPauses(count, () => performance.now())
+  const restartDelayMs = createRestartBackoff(count, () => performance.now())
   cluster.on('message', (worker, message: unknown) => {
     if (message === SERVING) {
       serving.add(worker.id)
@@ -76,7 +76,7 @@ export async function startWorkers(
   })
 
   async function replace(): Promise<void> {
-    await pause(pauseMs())
+    await pause(restartDelayMs())
     if (!closing) start()
   }
 
@@ -122,7 +122,7 @@ export async function startWorkers(
     const hasServed = serving.delete(worker.id)
     failing.delete(worker)
     const isReplaced = replaced.delete(worker)
-    if (!closing) await pause(isReplaced ? REPLACE_AFTER_MS : pauseMs())
+    if (!closing) await pause(isReplaced ? RESTART_DELAY_MS : restartDelayMs())
     if (closing) {
       hasFailed ||= hasServed && code !== 0
       if (workers().length === 0) exited.resolve()
@@ -150,10 +150,10 @@ export async function startWorkers(
   return {
     reopenFiles() {
       for (const worker of workers()) {
-        const hangUp = () => worker.process.kill('SIGHUP')
+        const sendSighup = () => worker.process.kill('SIGHUP')
         // The signal would end a worker that is just starting.
-        if (serving.has(worker.id)) hangUp()
-        else worker.on('message', message => void (message === SERVING && hangUp()))
+        if (serving.has(worker.id)) sendSighup()
+        else worker.on('message', message => void (message === SERVING && sendSighup()))
       }
     },
     async close() {
@@ -191,12 +191,12 @@ function hasProcess(worker: Worker): boolean {
 }
 
 /** How long each replacement waits. The pause doubles while workers die soon after each other. */
-export function createPauses(count: number, now: () => number): () => number {
+export function createRestartBackoff(count: number, now: () => number): () => number {
   let recent: number[] = []
   return () => {
     const at = now()
-    recent = [...recent.filter(time => at - time < SOON_MS), at]
+    recent = [...recent.filter(time => at - time < RESTART_WINDOW_MS), at]
     const repeats = Math.max(0, recent.length - count - 1)
-    return Math.min(REPLACE_AFTER_MS * 2 ** repeats, LONGEST_PAUSE_MS)
+    return Math.min(RESTART_DELAY_MS * 2 ** repeats, MAX_RESTART_DELAY_MS)
   }
 }

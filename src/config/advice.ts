@@ -79,7 +79,7 @@ const ROWS: readonly AdviceRow[] = [
   },
   {
     code: 'trusts_everybody',
-    applies: ({ TRUSTED_PROXIES }) => TRUSTED_PROXIES?.isVast === true,
+    applies: ({ TRUSTED_PROXIES }) => TRUSTED_PROXIES?.isTooBroad === true,
     remedy: phrase('advise_own_proxies'),
   },
   {

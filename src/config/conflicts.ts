@@ -4,12 +4,12 @@ import { networkInterfaces } from 'node:os'
 import { type Problem, refuseIf } from '../errors.ts'
 import { areNested, ownPathsOf, type SignInPathSettings } from '../paths.ts'
 import { phrase, phrasedProblem } from '../text/text.ts'
-import { matchHeaders, NEVER_KEPT, plainName } from '../util/header-names.ts'
+import { ALWAYS_REMOVED, matchHeaders, plainName } from '../util/header-names.ts'
 import { isLoopback, isProduction, portIn } from './deployment.ts'
 import type { Config } from './file.ts'
-import { placedProblem } from './issue-text.ts'
+import { problemAt } from './issue-text.ts'
 import { ASSERTION_HEADER, type CheckedSettings, type Name, type Settings } from './settings.ts'
-import { placedUpstreams } from './upstreams.ts'
+import { listUpstreams } from './upstreams.ts'
 
 const IDENTITY_SETTINGS = [
   'IDENTITY_USER',
@@ -40,7 +40,7 @@ export function conflictsIn(checked: CheckedSettings, isGiven: (name: Name) => b
         phrase('config.headers_shared', { names: IDENTITY_SETTINGS }),
       ),
     )
-  const unkept = (checked.KEEP_HEADERS ?? []).filter(name => [...NEVER_KEPT, ...headers].some(matchHeaders([name])))
+  const unkept = (checked.KEEP_HEADERS ?? []).filter(name => [...ALWAYS_REMOVED, ...headers].some(matchHeaders([name])))
   if (unkept.length > 0)
     problems.push(
       phrasedProblem(
@@ -117,7 +117,7 @@ function takenPathsIn(
   below: string,
   source: string | undefined,
 ): Problem[] {
-  const at = (path: string) => placedProblem(source, path, phrase('config.own_path'))
+  const at = (path: string) => problemAt(source, path, phrase('config.own_path'))
   const { signIn, ...paths } = ownPathsOf(settings, Object.keys(providers ?? {}))
   const problems: Problem[] = []
   for (const [i, { path }] of (rules ?? []).entries())
@@ -155,14 +155,14 @@ export function refuseTakenHeaders(
   source?: string,
 ): void {
   const identity = new Set([...IDENTITY_SETTINGS.map(name => plainName(settings[name])), ASSERTION_HEADER])
-  const problems = placedUpstreams(config).flatMap(({ path: place, option }): Problem[] => {
+  const problems = listUpstreams(config).flatMap(({ path: segments, option }): Problem[] => {
     if (typeof option === 'string') return []
     const { headers = {}, accessToken = settings.FORWARD_ACCESS_TOKEN } = option
     return Object.keys(headers).flatMap(name => {
-      const path = [...place, 'headers', name].join('.')
-      if (identity.has(plainName(name))) return [placedProblem(source, path, phrase('config.header_has_user'))]
+      const path = [...segments, 'headers', name].join('.')
+      if (identity.has(plainName(name))) return [problemAt(source, path, phrase('config.header_has_user'))]
       if (accessToken && plainName(name) === 'authorization')
-        return [placedProblem(source, path, phrase('config.header_has_token'))]
+        return [problemAt(source, path, phrase('config.header_has_token'))]
       return []
     })
   })
@@ -190,7 +190,7 @@ export function refuseForwardedToken(
   config: Pick<Config, 'upstreams' | 'hosts'>,
 ): void {
   const { FORWARD_ACCESS_TOKEN, TRUSTED_PROXIES, UPSTREAM } = settings
-  if (!FORWARD_ACCESS_TOKEN || !TRUSTED_PROXIES || UPSTREAM || placedUpstreams(config).length > 0) return
+  if (!FORWARD_ACCESS_TOKEN || !TRUSTED_PROXIES || UPSTREAM || listUpstreams(config).length > 0) return
   refuseIf([
     phrasedProblem(
       { setting: 'FORWARD_ACCESS_TOKEN', namedSettings: ['FORWARD_ACCESS_TOKEN', 'UPSTREAM'], example: 'false' },
@@ -273,8 +273,8 @@ function refuseOwnUpstreams(
 ): void {
   const isRefused = (url: string) => /^(?:https?|h2c):/.test(url) && isOwn(url.replace(/^h2c:/, 'http:'))
   const refusal = (name: string, url: string) => phrase('cli.upstream_is_menshen', { name, url })
-  const problems: Problem[] = placedUpstreams(config).flatMap(({ path: place, option }) => {
-    const path = place.join('.')
+  const problems: Problem[] = listUpstreams(config).flatMap(({ path: segments, option }) => {
+    const path = segments.join('.')
     const url = typeof option === 'string' ? option : option.url
     return isRefused(url) ? [phrasedProblem({ path }, refusal(path, url))] : []
   })

@@ -31,8 +31,8 @@ export interface DevUserConfig {
   readonly groups?: readonly string[] | undefined
 }
 
-const MOST_USERS = 100
-const MOST_GROUPS = 50
+const MAX_USERS = 100
+const MAX_GROUPS = 50
 
 const text = z
   .string(issueText(phrase('config.expected_text')))
@@ -49,7 +49,7 @@ const userShape = z.strictObject({
   ou_name: text.optional(),
   groups: z
     .array(name, issueText(phrase('config.name_list')))
-    .max(MOST_GROUPS, issueText(phrase('config.at_most_groups', { limit: MOST_GROUPS })))
+    .max(MAX_GROUPS, issueText(phrase('config.at_most_groups', { limit: MAX_GROUPS })))
     .optional(),
 })
 
@@ -57,13 +57,13 @@ export const devProviderShape = z.strictObject({
   users: z
     .array(userShape, issueText(phrase('config.user_list', { example: "[{ username: 'ann', groups: ['finance'] }]" })))
     .min(1, issueText(phrase('config.at_least_one_user')))
-    .max(MOST_USERS, issueText(phrase('config.at_most_users', { limit: MOST_USERS })))
-    .superRefine(refuseTwins)
+    .max(MAX_USERS, issueText(phrase('config.at_most_users', { limit: MAX_USERS })))
+    .superRefine(refuseDuplicateUsers)
     .optional(),
 })
 
 /** A click on a card sends only the username, and two users with one `sub` are the same user. */
-function refuseTwins(users: readonly DevUserConfig[], context: z.RefinementCtx): void {
+function refuseDuplicateUsers(users: readonly DevUserConfig[], context: z.RefinementCtx): void {
   const seen = { username: new Set<string>(), sub: new Set<string>() }
   for (const [n, user] of users.entries()) {
     const own = { username: user.username, sub: subOf(user) }

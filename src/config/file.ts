@@ -7,7 +7,7 @@ import { type Phrase, phrase, phraseIn } from '../text/text.ts'
 import { METHODS } from '../util/node-http.ts'
 import { type DevProviderConfig, devProviderShape } from './dev-provider.ts'
 import { hostName } from './host-names.ts'
-import { issueText, placedProblem, withFullStop } from './issue-text.ts'
+import { issueText, problemAt, withFullStop } from './issue-text.ts'
 import { audience } from './kinds.ts'
 import { type MachineConfig, machinesShape } from './machines.ts'
 import { pathPrefix } from './path-prefix.ts'
@@ -17,19 +17,19 @@ import { accepted } from './provider-fields.ts'
 import { ANY_ROLE, DEFAULT_ROLE_NAMES, type DefaultRole, type Role } from './role-names.ts'
 import { conditionShapes, conditionsOfUsers, type RuleConditions } from './rule-conditions.ts'
 import { checkShape, type ShapeProblem } from './shape-problems.ts'
-import { likelyMeantOf, settingNamed } from './suggestions.ts'
-import { placedUpstreams, refuseUnknownFields, type UpstreamConfig, upstreamOrObject } from './upstreams.ts'
+import { closestName, settingNamed } from './suggestions.ts'
+import { listUpstreams, refuseUnknownFields, type UpstreamConfig, upstreamOrObject } from './upstreams.ts'
 
 // Texts of the operator. The pages know which texts there are, and check the rest.
 
-const LONGEST_SENTENCE = 500
+const MAX_TEXT_LENGTH = 500
 /** The value of PAGE_LANGUAGE that leaves the choice to the browser. */
 export const AUTO_LANGUAGE = 'auto'
 
 const ownSentence = z
   .string(issueText(phrase('config.expected_text')))
   .regex(/\S/, issueText(phrase('config.expected_text')))
-  .max(LONGEST_SENTENCE, issueText(phrase('config.expected_at_most', { limit: LONGEST_SENTENCE })))
+  .max(MAX_TEXT_LENGTH, issueText(phrase('config.expected_at_most', { limit: MAX_TEXT_LENGTH })))
 const pluralForms = z.strictObject({
   ...Object.fromEntries(['zero', 'one', 'two', 'few', 'many'].map(form => [form, ownSentence.optional()])),
   other: ownSentence,
@@ -115,7 +115,7 @@ const textShape = (longest: number) =>
       ],
     })
 
-const MOST_LINKS = 8
+const MAX_LINKS = 8
 
 export const loginPageShape = z.strictObject({
   note: textShape(300).optional(),
@@ -130,7 +130,7 @@ export const loginPageShape = z.strictObject({
           .meta({ pattern: '^(?:/|[A-Za-z]+:)' }),
       }),
     )
-    .max(MOST_LINKS, issueText(phrase('config.at_most_links', { limit: MOST_LINKS })))
+    .max(MAX_LINKS, issueText(phrase('config.at_most_links', { limit: MAX_LINKS })))
     .optional(),
 })
 
@@ -250,7 +250,7 @@ const method = z
   .refine(text => text !== '*' && !/^(all|any)$/i.test(text), issueText(phrase('config.methods_left_out')))
   .superRefine((text, context) => {
     if (!/^[A-Z-]+$/.test(text)) return void context.addIssue(issueText(phrase('config.methods_in_capitals')))
-    const likely = likelyMeantOf(text, METHODS)
+    const likely = closestName(text, METHODS)
     if (!METHODS.includes(text))
       context.addIssue(
         issueText(
@@ -405,7 +405,7 @@ function withAdvice(problem: ShapeProblem): ShapeProblem {
 }
 
 function settingAdvice(key: string): Phrase | undefined {
-  const setting = likelyMeantOf(key, CONFIG_NAMES) === undefined ? settingNamed(key) : undefined
+  const setting = closestName(key, CONFIG_NAMES) === undefined ? settingNamed(key) : undefined
   return setting === undefined
     ? undefined
     : withFullStop(phrase('config.key_is_setting', { key: JSON.stringify(key), setting }))
@@ -417,7 +417,7 @@ export function checkConfig(config: unknown, source: string, whole: string | Phr
   if ('config' in result) return result.config
   throw new MenshenError(
     'bad_settings',
-    result.problems.map(({ path, phrase: given }) => placedProblem(source, path, given, path || whole)),
+    result.problems.map(({ path, phrase: given }) => problemAt(source, path, given, path || whole)),
   )
 }
 
@@ -455,7 +455,7 @@ export function refuseUnknownNames(config: Config, context: z.RefinementCtx): vo
   for (const [i, row] of roles.entries())
     for (const [j, id] of (row.provider ?? []).entries())
       if (!ids.includes(id)) refuse(['roles', i, 'provider', j], unknownProvider(id, ids))
-  for (const { path, prefix, option } of placedUpstreams(config))
+  for (const { path, prefix, option } of listUpstreams(config))
     if (prefix === '/' && typeof option === 'object' && option.stripPrefix)
       refuse([...path, 'stripPrefix'], phrase('config.no_prefix_to_strip'))
   refuseUnknownFields(config, refuse)
@@ -479,14 +479,14 @@ function ruleListsOf({ rules, hosts = {} }: Config): RuleList[] {
 }
 
 function unknownProvider(id: string, known: readonly string[]): Phrase {
-  const likely = likelyMeantOf(id, known)
+  const likely = closestName(id, known)
   const ids = quoted(known)
   if (likely !== undefined) return phrase('config.provider_name_likely', { ids, likely: JSON.stringify(likely) })
   return known.length > 0 ? phrase('config.provider_name_of', { ids }) : phrase('config.provider_name')
 }
 
 function unknownRole(role: string, names: readonly string[]): Phrase {
-  const likely = likelyMeantOf(role, names)
+  const likely = closestName(role, names)
   const known = quoted(names)
   return likely === undefined
     ? phrase('config.role_not_given', { known })

@@ -5,11 +5,11 @@ import { Networks } from './networks.ts'
 import { Secret } from './secret.ts'
 
 export function fingerprintOf(value: unknown): string {
-  return hash('sha256', JSON.stringify(value, unveil) ?? '', 'base64url')
+  return hash('sha256', JSON.stringify(value, revealSecrets) ?? '', 'base64url')
 }
 
 /** A Secret hides itself from JSON before a replacer sees it, so that the value is read from the object that holds it. */
-function unveil(this: unknown, key: string, shown: unknown): unknown {
+function revealSecrets(this: unknown, key: string, shown: unknown): unknown {
   const value: unknown = Object(this)[key]
   if (value instanceof Secret) return { secret: value.reveal() }
   return value instanceof Networks ? value.rules : shown

@@ -3,10 +3,10 @@
 import { z } from 'zod'
 import { type Problem, refuseIf } from '../errors.ts'
 import { type Phrase, phrase, phrasedProblem } from '../text/text.ts'
-import { issueText, placedProblem, withFullStop } from './issue-text.ts'
+import { issueText, problemAt, withFullStop } from './issue-text.ts'
 import type { Settings } from './settings.ts'
 
-const LONGEST_SHOWN = 60
+const MAX_SHOWN_LENGTH = 60
 
 /** A name, with a port unless that is the default of the scheme. */
 export const hostName = z.string().superRefine((given, context) => {
@@ -15,7 +15,7 @@ export const hostName = z.string().superRefine((given, context) => {
 })
 
 function problemOf(given: string): Phrase | undefined {
-  const host = JSON.stringify(given.slice(0, LONGEST_SHOWN))
+  const host = JSON.stringify(given.slice(0, MAX_SHOWN_LENGTH))
   const likely = likelyHost(given)
   const refuse = (reason: Phrase) =>
     likely === undefined
@@ -58,7 +58,7 @@ export function refuseHosts(
   for (const host of Object.keys(hosts)) {
     const path = `hosts.${host}`
     const refuse = (given: Phrase, setting?: string) =>
-      problems.push(placedProblem(source, path, given, path, setting === undefined ? {} : { namedSettings: [setting] }))
+      problems.push(problemAt(source, path, given, path, setting === undefined ? {} : { namedSettings: [setting] }))
     const { host: asSent, hostname } = new URL(`${authHost.protocol}//${host}`)
     const other = byName.get(hostname)
     if (host === authHost.host || (asSent === authHost.host && asSent !== host))

@@ -10,7 +10,7 @@ export interface Image {
   readonly body: Buffer<ArrayBuffer>
 }
 
-const MOST_BYTES = 256 * 1024
+const MAX_IMAGE_BYTES = 256 * 1024
 
 /** Recognized by their first bytes: a file name can be wrong. */
 const SIGNATURES = [
@@ -37,9 +37,9 @@ const ACTIVE = [
 ]
 
 /** `undefined` if the file is not such an image. */
-export function readImage(path: string, mostBytes = MOST_BYTES): Image | undefined {
+export function readImage(path: string, maxBytes = MAX_IMAGE_BYTES): Image | undefined {
   try {
-    return imageOf(readSmallFile(path, mostBytes))
+    return imageOf(readSmallFile(path, maxBytes))
   } catch {
     return undefined
   }

@@ -7,15 +7,15 @@ import type { Problem } from '../errors.ts'
 import { type Phrase, phrase, phrasedProblem, phraseIn, quoted } from '../text/text.ts'
 
 /** No text of a schema begins with it. */
-const MARK = '\u0000'
+const PHRASE_PREFIX = '\u0000'
 
 /** A phrase as the message of a zod issue. */
 export function issueText(given: Phrase): string {
-  return MARK + JSON.stringify(given)
+  return PHRASE_PREFIX + JSON.stringify(given)
 }
 
 export function phraseInIssue(message: string): Phrase {
-  return message.startsWith(MARK) ? JSON.parse(message.slice(1)) : quoted(message)
+  return message.startsWith(PHRASE_PREFIX) ? JSON.parse(message.slice(1)) : quoted(message)
 }
 
 export function withFullStop(given: Phrase): Phrase {
@@ -23,7 +23,7 @@ export function withFullStop(given: Phrase): Phrase {
 }
 
 /** A problem at a path of the configuration. `source` is its file or function, `name` what the message calls the path. */
-export function placedProblem(
+export function problemAt(
   source: string | undefined,
   path: string,
   given: Phrase,

@@ -189,7 +189,7 @@ export function fileProblem(path: string): Record<'en' | 'zh', string> | undefin
     if (!stats.isFile()) return { en: 'is not a file', zh: '不是文件' }
     accessSync(path, constants.R_OK)
     const { size } = stats
-    const isEmpty = size === 0 || (size < MOST_BLANKS && readFileSync(path, 'utf8').trim() === '')
+    const isEmpty = size === 0 || (size < MAX_BLANK_CHECK_BYTES && readFileSync(path, 'utf8').trim() === '')
     return isEmpty ? { en: 'is empty', zh: '是空文件' } : undefined
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
@@ -200,7 +200,7 @@ export function fileProblem(path: string): Record<'en' | 'zh', string> | undefin
 }
 
 /** A longer file is not checked for being blank. */
-const MOST_BLANKS = 65_536
+const MAX_BLANK_CHECK_BYTES = 65_536
 
 export const secretFile = {
   type: 'string' as const,
@@ -213,7 +213,7 @@ export const secretFile = {
   secret: true as const,
 }
 
-const SHORTEST_SECRET = 32
+const MIN_SECRET_LENGTH = 32
 
 const secretsOf = z
   .string()
@@ -229,7 +229,7 @@ const secretsOf = z
   .refine(secrets => secrets.length > 0 && secrets.every(isLongEnough))
 
 function isLongEnough(secret: Secret): boolean {
-  return [...secret.reveal()].length >= SHORTEST_SECRET
+  return [...secret.reveal()].length >= MIN_SECRET_LENGTH
 }
 
 function isSecret(value: object): boolean {
@@ -244,8 +244,8 @@ export const secrets = {
   type: 'string' as const,
   isValue: isSecretList,
   check: secretsOf,
-  expected: `one or more secrets of at least ${SHORTEST_SECRET} characters, separated by commas or lines`,
-  expectedZh: `一个或多个密钥，每个至少 ${SHORTEST_SECRET} 个字符，用逗号或换行分隔`,
+  expected: `one or more secrets of at least ${MIN_SECRET_LENGTH} characters, separated by commas or lines`,
+  expectedZh: `一个或多个密钥，每个至少 ${MIN_SECRET_LENGTH} 个字符，用逗号或换行分隔`,
   example: 'the output of openssl rand -base64 32',
   secret: true as const,
 }
@@ -255,8 +255,8 @@ export const secretsFile = {
   file: 'read' as const,
   isValue: isSecretList,
   check: fileText.pipe(secretsOf),
-  expected: `the path of a readable file with secrets of at least ${SHORTEST_SECRET} characters, one per line`,
-  expectedZh: `可读的文件路径，每行一个密钥，每个至少 ${SHORTEST_SECRET} 个字符`,
+  expected: `the path of a readable file with secrets of at least ${MIN_SECRET_LENGTH} characters, one per line`,
+  expectedZh: `可读的文件路径，每行一个密钥，每个至少 ${MIN_SECRET_LENGTH} 个字符`,
   example: '/run/secrets/menshen_secret',
   secret: true as const,
 }
@@ -365,9 +365,9 @@ export const audiences = {
   example: 'https://api.example.com,my-application',
 }
 
-export function text(expected: string, example: string, longest = 1000): Kind<string> {
-  const expectedZh = `不超过 ${longest} 个字符的文字`
-  return { type: 'string', check: z.string().max(longest).regex(/\S/), expected, expectedZh, example }
+export function text(expected: string, example: string, maxLength = 1000): Kind<string> {
+  const expectedZh = `不超过 ${maxLength} 个字符的文字`
+  return { type: 'string', check: z.string().max(maxLength).regex(/\S/), expected, expectedZh, example }
 }
 
 const EMAIL = /^[\w.+-]{1,64}@[a-z\d](?:[a-z\d.-]{0,251}[a-z\d])?$/i

@@ -9,12 +9,12 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { MenshenError, type Problem, refuseIf } from '../errors.ts'
 import { type Phrase, phrase, phrasedProblem, phrasesOf } from '../text/text.ts'
 import { refuseTakenHeaders, refuseTakenPaths } from './conflicts.ts'
-import { DATA_ENDINGS, isDataFile, readDataFile } from './data/file.ts'
+import { DATA_EXTENSIONS, isDataFile, readDataFile } from './data/file.ts'
 import { DEVELOPMENT_CLIENT } from './dev-provider.ts'
 import { ENV_FILE, withEnvFile as mergeEnvFile, namesInEnvFile, unreadLineIn } from './env-file.ts'
 import { type Config, checkConfig } from './file.ts'
 import { refuseHosts } from './host-names.ts'
-import { checkSettings, readOver, readSettings, wantsDevProvider } from './read.ts'
+import { checkSettings, overrideSettings, readSettings, wantsDevProvider } from './read.ts'
 import { readSecrets } from './secret-references.ts'
 import { type Environment, isSetting, type Row, SETTINGS, type Settings } from './settings.ts'
 import { findMisspelt, type MisspeltName } from './suggestions.ts'
@@ -100,7 +100,7 @@ export async function tryConfiguration(
   const withFile = await attempt('envFile', () => environmentOf(sources))
   const environment = { ...(withFile ?? sources.environment), ...sources.development }
   const settings = await attempt('settings', () =>
-    base ? readOver(checkSettings(base), environment) : readSettings(environment),
+    base ? overrideSettings(checkSettings(base), environment) : readSettings(environment),
   )
   const named = typeof given === 'string' ? given : environment.CONFIG || base?.CONFIG
   const isGiven = given !== undefined && given !== null && typeof given !== 'string'
@@ -191,29 +191,33 @@ export function settingsInUse(environment: Environment, settings: Settings, conf
 // The configuration file.
 
 export const CONFIG_FILE = 'menshen.config'
-export const ENDINGS = ['ts', 'mts', 'js', 'mjs', ...DATA_ENDINGS]
-const OTHER_DATA = ['jsonc', 'json5', 'toml']
+export const EXTENSIONS = ['ts', 'mts', 'js', 'mjs', ...DATA_EXTENSIONS]
+const UNSUPPORTED_DATA_EXTENSIONS = ['jsonc', 'json5', 'toml']
 /** Endings that users of other products try. A file that is not read would leave every page to every signed-in user. */
-const OTHER_ENDINGS = ['cts', 'cjs', 'tsx', ...OTHER_DATA]
+const UNSUPPORTED_EXTENSIONS = ['cts', 'cjs', 'tsx', ...UNSUPPORTED_DATA_EXTENSIONS]
 
 /** The file that is named, otherwise the one in the folder; `undefined` if there is none. */
 function findConfigFile(folder: string | undefined, named: string | undefined): string | undefined {
   if (named !== undefined) return namedFile(resolve(folder ?? '.', named))
   if (folder === undefined) return undefined
-  const found = ENDINGS.map(ending => `${CONFIG_FILE}.${ending}`).filter(name => existsSync(join(folder, name)))
+  const found = EXTENSIONS.map(extension => `${CONFIG_FILE}.${extension}`).filter(name =>
+    existsSync(join(folder, name)),
+  )
   if (found.length > 1) throw refusal(phrase('config.data_two_files', { files: found, folder }))
-  const unread = OTHER_ENDINGS.map(ending => `${CONFIG_FILE}.${ending}`).find(name => existsSync(join(folder, name)))
+  const unread = UNSUPPORTED_EXTENSIONS.map(extension => `${CONFIG_FILE}.${extension}`).find(name =>
+    existsSync(join(folder, name)),
+  )
   if (unread && found.length === 0) throw refusal(phrase('config.file_not_read', { file: join(folder, unread) }))
   return found[0] && join(folder, found[0])
 }
 
 /** Files that would be read if they existed. */
 export function configCandidates(named: string | undefined): string[] {
-  return named === undefined ? ENDINGS.map(ending => `${CONFIG_FILE}.${ending}`) : [named]
+  return named === undefined ? EXTENSIONS.map(extension => `${CONFIG_FILE}.${extension}`) : [named]
 }
 
 function namedFile(file: string): string {
-  if (OTHER_DATA.some(ending => file.toLowerCase().endsWith(`.${ending}`)))
+  if (UNSUPPORTED_DATA_EXTENSIONS.some(extension => file.toLowerCase().endsWith(`.${extension}`)))
     throw refusal(phrase('config.named_not_read', { file }), { setting: 'CONFIG', example: `${CONFIG_FILE}.yaml` })
   const found = statSync(file, { throwIfNoEntry: false })
   if (found?.isFile()) return file

@@ -2,11 +2,11 @@
 import { BlockList, isIP, isIPv6, SocketAddress } from 'node:net'
 
 /** More proxies than any deployment has; clients without one are looked up only once in a while. */
-const MOST_REMEMBERED = 1000
+const MAX_CACHED_ADDRESSES = 1000
 /** Networks with fewer bits are vast: 10.0.0.0/8 and fc00::/7 are the largest private networks. */
-const SMALLEST_VAST = { ipv4: 8, ipv6: 7 } as const
+const MIN_PREFIX_LENGTH = { ipv4: 8, ipv6: 7 } as const
 /** No address is longer. */
-const LONGEST_ADDRESS = 45
+const MAX_ADDRESS_LENGTH = 45
 
 /**
  * Networks never change once they are read, so the result for an address does not change either. Nearly every request asks about
@@ -14,12 +14,12 @@ const LONGEST_ADDRESS = 45
  */
 export class Networks {
   readonly #list = new BlockList()
-  readonly #mostRemembered: number
-  readonly #remembered = new Map<string, boolean>()
-  #isVast = false
+  readonly #maxCached: number
+  readonly #cache = new Map<string, boolean>()
+  #isTooBroad = false
 
-  constructor(mostRemembered = MOST_REMEMBERED) {
-    this.#mostRemembered = mostRemembered
+  constructor(maxCached = MAX_CACHED_ADDRESSES) {
+    this.#maxCached = maxCached
   }
 
   /** Each network as text. */
@@ -28,8 +28,8 @@ export class Networks {
   }
 
   /** Whether one of them is larger than any private network: it contains addresses of strangers. */
-  get isVast(): boolean {
-    return this.#isVast
+  get isTooBroad(): boolean {
+    return this.#isTooBroad
   }
 
   /** False if it is not an address or network. */
@@ -42,19 +42,19 @@ export class Networks {
     else if (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 6 ? 128 : 32))
       this.#list.addSubnet(base, Number(bits), family)
     else return false
-    if (bits !== undefined && Number(bits) < SMALLEST_VAST[family]) this.#isVast = true
+    if (bits !== undefined && Number(bits) < MIN_PREFIX_LENGTH[family]) this.#isTooBroad = true
     return true
   }
 
   has(address: string): boolean {
-    return this.#remembered.get(address) ?? this.#search(address)
+    return this.#cache.get(address) ?? this.#search(address)
   }
 
   #search(address: string): boolean {
     const plain = plainAddress(address)
     const found = this.#list.check(plain, isIPv6(plain) ? 'ipv6' : 'ipv4')
-    if (this.#remembered.size >= this.#mostRemembered) this.#remembered.clear()
-    if (address.length <= LONGEST_ADDRESS) this.#remembered.set(address, found)
+    if (this.#cache.size >= this.#maxCached) this.#cache.clear()
+    if (address.length <= MAX_ADDRESS_LENGTH) this.#cache.set(address, found)
     return found
   }
 }
@@ -86,13 +86,13 @@ export function withoutPort(hop: string): string {
 /** An IPv4 address that a dual-stack socket shows as IPv6. */
 export function plainAddress(address: string): string {
   if (!/^[0:]*:ffff:/i.test(address)) return address
-  const plain = address.replace(USUAL_MAPPED, '')
+  const plain = address.replace(IPV4_MAPPED_PREFIX, '')
   if (plain !== address || !isIPv6(address)) return plain
   // A proxy may write every group of it, or the last two in hexadecimal digits.
-  return new SocketAddress({ address, family: 'ipv6' }).address.replace(USUAL_MAPPED, '')
+  return new SocketAddress({ address, family: 'ipv6' }).address.replace(IPV4_MAPPED_PREFIX, '')
 }
 
-const USUAL_MAPPED = /^::ffff:(?=\d+\.)/i
+const IPV4_MAPPED_PREFIX = /^::ffff:(?=\d+\.)/i
 
 /** The network of an address: one household has a whole /64 of IPv6 addresses. */
 export function network(address: string): string {

@@ -58,7 +58,7 @@ function problemOf(given: unknown, covering: Phrase): Phrase | undefined {
 }
 
 function patternPhrase(given: string, covering: Phrase): Phrase {
-  const text = JSON.stringify(given.slice(0, LONGEST_SHOWN))
+  const text = JSON.stringify(given.slice(0, MAX_SHOWN_LENGTH))
   const [, before = '', names = '', after = ''] = ALTERNATIVES.exec(given) ?? []
   const paths = names.split('|').map(name => `\`${before}${name}${after}\``)
   if (names && !PATTERN.test(before + after)) return phrase('config.pattern_each', { text, covering, paths })
@@ -69,7 +69,7 @@ function patternPhrase(given: string, covering: Phrase): Phrase {
     : phrase('config.pattern_plain', { text, covering, plain })
 }
 
-const LONGEST_SHOWN = 60
+const MAX_SHOWN_LENGTH = 60
 
 /** The text before the first sign of a pattern. */
 function plainPart(text: string): string {

@@ -5,7 +5,7 @@ import type { Problem } from '../errors.ts'
 import { isOwnPath } from '../paths.ts'
 import { type Phrase, phrase } from '../text/text.ts'
 import { type Image, readImage } from './image-file.ts'
-import { placedProblem } from './issue-text.ts'
+import { problemAt } from './issue-text.ts'
 
 export interface PortalKeys {
   /** Its name in the portal; by default the host name or the prefix. */
@@ -20,20 +20,20 @@ export interface PortalKeys {
   readonly portal?: boolean | undefined
 }
 
-const LONGEST_TITLE = 100
-const LONGEST_DESCRIPTION = 300
-const LONGEST_START = 1000
+const MAX_TITLE_LENGTH = 100
+const MAX_DESCRIPTION_LENGTH = 300
+const MAX_START_LENGTH = 1000
 
 const line = (longest: number) =>
   z.string().regex(/\S/, 'expected text').max(longest, `expected at most ${longest} characters`)
 
 export const portalShape = {
-  title: line(LONGEST_TITLE).optional(),
-  description: line(LONGEST_DESCRIPTION).optional(),
+  title: line(MAX_TITLE_LENGTH).optional(),
+  description: line(MAX_DESCRIPTION_LENGTH).optional(),
   icon: z.string().min(1).optional(),
   start: z
     .string()
-    .max(LONGEST_START, `expected at most ${LONGEST_START} characters`)
+    .max(MAX_START_LENGTH, `expected at most ${MAX_START_LENGTH} characters`)
     .refine(isStart, 'expected a path of the application that begins with /, for example "/dashboard"')
     .meta({ pattern: '^/' })
     .optional(),
@@ -98,12 +98,12 @@ export function refuseForeignStarts(
 
 // The files of the icons.
 
-const MOST_ICON_BYTES = 64 * 1024
+const MAX_ICON_BYTES = 64 * 1024
 const ICON_TYPES: readonly string[] = ['image/png', 'image/svg+xml']
 
 /** `undefined` for anything that is not an icon. */
 export function readIcon(file: string): Image | undefined {
-  const image = readImage(file, MOST_ICON_BYTES)
+  const image = readImage(file, MAX_ICON_BYTES)
   return image && ICON_TYPES.includes(image.type) ? image : undefined
 }
 
@@ -117,7 +117,7 @@ export function filesOfIcons(config: WithApplications): Map<string, string> {
 
 export function iconProblems(config: WithApplications, source?: string): Problem[] {
   return [...filesOfIcons(config)].flatMap(([path, file]) =>
-    readIcon(file) ? [] : [placedProblem(source, path, phrase('config.icon', { file }))],
+    readIcon(file) ? [] : [problemAt(source, path, phrase('config.icon', { file }))],
   )
 }
 

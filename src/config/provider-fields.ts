@@ -138,7 +138,7 @@ export const USER_FIELDS = [
 ] as const
 
 /** Claims of the assertion that already have a meaning. */
-const TAKEN_NAMES = ['role', 'provider', 'iss', 'aud', 'exp', 'nbf', 'iat', 'jti']
+const RESERVED_CLAIMS = ['role', 'provider', 'iss', 'aud', 'exp', 'nbf', 'iat', 'jti']
 
 /** The fields of the user: those above, and others that the operator maps. */
 const userFields = z
@@ -152,7 +152,7 @@ const userFields = z
     for (const name of Object.keys(given)) {
       const refuse = (given: Phrase) => context.addIssue({ code: 'custom', path: [name], message: issueText(given) })
       if (!/^[a-z]\w{0,39}$/i.test(name)) refuse(phrase('config.field_name'))
-      if (TAKEN_NAMES.includes(name)) refuse(phrase('config.field_taken'))
+      if (RESERVED_CLAIMS.includes(name)) refuse(phrase('config.field_taken'))
     }
   })
 

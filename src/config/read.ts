@@ -9,7 +9,7 @@ import { hidePassword } from './secret.ts'
 import { type CheckedSettings, type Environment, type Name, type Row, SETTINGS, type Settings } from './settings.ts'
 
 const ROWS = Object.entries(SETTINGS) as [Name, Row<unknown>][]
-const LONGEST_SHOWN = 100
+const MAX_SHOWN_LENGTH = 100
 const DEFAULT_PORT = 3000
 const PROVIDER_SETTINGS = ['PROVIDER', 'ISSUER', 'AUTH_URL', 'CLIENT_ID', 'CLIENT_SECRET'] as const
 
@@ -22,7 +22,7 @@ export function readSettings(environment: Environment): Settings {
 }
 
 /** Reads on top of settings that were read before: what the environment does not set stays. */
-export function readOver(settings: Settings, environment: Environment): Settings {
+export function overrideSettings(settings: Settings, environment: Environment): Settings {
   const given = (name: string) => environment[name] || undefined
   const { checked, problems } = checkRows(given)
   refuseIf(problems)
@@ -79,7 +79,7 @@ function isServedHere({ TLS_CERT_FILE }: CheckedSettings, baseUrl: string): bool
 export function checkSettings(settings: Settings): Settings {
   const values: Readonly<Record<string, unknown>> = { ...settings }
   const unknown = Object.keys(values).filter(name => !Object.hasOwn(SETTINGS, name))
-  const bad = ROWS.filter(([name, row]) => !isOfItsKind(values[name], row))
+  const bad = ROWS.filter(([name, row]) => !isValidValue(values[name], row))
   const problems = [
     ...unknown.map(name => ({ message: `${name} is not a setting; expected one of docs/settings.md.` })),
     ...bad.map(([name, row]) => problemWith(name, String(values[name]), row)),
@@ -96,7 +96,7 @@ export function checkSettings(settings: Settings): Settings {
 }
 
 /** Whether a value is a possible result of the row's check. */
-function isOfItsKind(value: unknown, { check, isValue, default: fallback }: Row<unknown>): boolean {
+function isValidValue(value: unknown, { check, isValue, default: fallback }: Row<unknown>): boolean {
   if (value === undefined) return fallback === undefined
   if (typeof value !== 'object') return check.safeParse(String(value)).data === value
   return value !== null && isValue?.(value) === true
@@ -120,7 +120,7 @@ function problemWith(name: string, text: string, row: Row<unknown>): Problem {
   // A line break or an escape sequence in the value must not forge a line or move the cursor.
   const plain = hidePassword(text)
     .replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
-    .slice(0, LONGEST_SHOWN)
+    .slice(0, MAX_SHOWN_LENGTH)
   const state = row.file ? fileProblem(text) : undefined
   // Any other text may be the secret itself instead of its path.
   if (state && /^\.{0,2}\//.test(text))

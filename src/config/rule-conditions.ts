@@ -4,7 +4,7 @@ import { isIP, isIPv6 } from 'node:net'
 import { z } from 'zod'
 import { type Phrase, phrase } from '../text/text.ts'
 import { issueText } from './issue-text.ts'
-import { likelyMeantOf } from './suggestions.ts'
+import { closestName } from './suggestions.ts'
 
 export const DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const
 
@@ -100,7 +100,7 @@ const day = z
   .string()
   .superRefine((text, context) => {
     if (DAYS.some(day => day === text)) return
-    const likely = DAYS.find(day => text.toLowerCase().startsWith(day)) ?? likelyMeantOf(text, DAYS)
+    const likely = DAYS.find(day => text.toLowerCase().startsWith(day)) ?? closestName(text, DAYS)
     const days = quoted(DAYS)
     context.addIssue(
       issueText(
@@ -130,7 +130,7 @@ const hours = z
       .superRefine((zone, context) => {
         if (isAbbreviation(zone)) return void context.addIssue(ABBREVIATION)
         if (isZone(zone)) return
-        const likely = likelyMeantOf(zone, Intl.supportedValuesOf('timeZone'))
+        const likely = closestName(zone, Intl.supportedValuesOf('timeZone'))
         context.addIssue(
           issueText(
             likely === undefined
@@ -147,10 +147,10 @@ const hours = z
   })
 
 const ABBREVIATION = issueText(phrase('config.zone_abbreviation'))
-const CLEAR = new Set(['UTC', 'UCT', 'GMT', 'PRC', 'ROC', 'ROK'])
+const UNAMBIGUOUS_ZONES = new Set(['UTC', 'UCT', 'GMT', 'PRC', 'ROC', 'ROK'])
 
 function isAbbreviation(zone: string): boolean {
-  return /^[a-z]{3}$/i.test(zone) && !CLEAR.has(zone.toUpperCase())
+  return /^[a-z]{3}$/i.test(zone) && !UNAMBIGUOUS_ZONES.has(zone.toUpperCase())
 }
 
 function isZone(zone: string): boolean {
@@ -185,11 +185,11 @@ export const conditionShapes = {
 }
 
 /** Conditions that only a signed-in user can meet. */
-const OF_USERS = ['origin', 'maxAge', 'acr', 'amr'] as const
+const USER_CONDITIONS = ['origin', 'maxAge', 'acr', 'amr'] as const
 
 /** The conditions of a public rule that no visitor could meet. */
 export function conditionsOfUsers(rule: RuleConditions): string[] {
-  return OF_USERS.filter(name => rule[name] !== undefined)
+  return USER_CONDITIONS.filter(name => rule[name] !== undefined)
 }
 
 function quoted(names: readonly string[]): string {

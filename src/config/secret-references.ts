@@ -5,7 +5,7 @@ import { z } from 'zod'
 import type { Problem } from '../errors.ts'
 import { type Phrase, phrase } from '../text/text.ts'
 import { readSmallText, SmallFileError } from '../util/small-file.ts'
-import { issueText, placedProblem } from './issue-text.ts'
+import { issueText, problemAt } from './issue-text.ts'
 import { Secret } from './secret.ts'
 
 type Variables = Readonly<Record<string, string | undefined>>
@@ -23,8 +23,8 @@ export interface ResolvedReference extends SecretReference {
   readonly value: Secret
 }
 
-const MOST_BYTES = 64 * 1024
-const EITHER = issueText(phrase('config.data_reference_either'))
+const MAX_FILE_BYTES = 64 * 1024
+const ENV_OR_FILE_EXPECTED = issueText(phrase('config.data_reference_either'))
 
 /** A misspelt `env` or `file`. Any other key is probably the secret, in braces that YAML reads as a map, so it is not quoted. */
 const MISSPELT = /^(?:[env]{2,4}|[file]{3,5})$/i
@@ -40,11 +40,13 @@ export const secretReference = z
     },
     {
       error: issue =>
-        issue.code === 'unrecognized_keys' && !issue.keys.every(key => MISSPELT.test(key)) ? EITHER : undefined,
+        issue.code === 'unrecognized_keys' && !issue.keys.every(key => MISSPELT.test(key))
+          ? ENV_OR_FILE_EXPECTED
+          : undefined,
     },
   )
   .refine(({ env, file }) => (env === undefined) !== (file === undefined), {
-    message: EITHER,
+    message: ENV_OR_FILE_EXPECTED,
     when: ({ issues }) => issues.length === 0,
   })
   .meta({ minProperties: 1, maxProperties: 1 })
@@ -88,7 +90,7 @@ export function readSecrets<C extends object>(config: C, variables: Variables): 
     if (file !== undefined) files.set(path, file)
     const result = oneLine(given, readReference(given, variables))
     if ('text' in result) return { ...given, value: new Secret(result.text) }
-    problems.push(placedProblem(undefined, path, result.problem))
+    problems.push(problemAt(undefined, path, result.problem))
     return given
   }
   const resolved = SECRET_PATHS.reduce<unknown>((value, path) => replaceAt(value, path, [], read), config)
@@ -121,7 +123,7 @@ function readVariable(name: string, variables: Variables): Result {
 
 function readFile(file: string): Result {
   try {
-    const text = readSmallText(file, MOST_BYTES).replace(/\r?\n$/, '')
+    const text = readSmallText(file, MAX_FILE_BYTES).replace(/\r?\n$/, '')
     return text ? { text } : { problem: phrase('config.secret_empty', { file }) }
   } catch (error) {
     if (!(error instanceof SmallFileError)) throw error

@@ -3,7 +3,7 @@
 import type { z } from 'zod'
 import { type Phrase, phrase, phraseIn, quoted } from '../text/text.ts'
 import { issueText, phraseInIssue, withFullStop } from './issue-text.ts'
-import { likelyMeantOf } from './suggestions.ts'
+import { closestName } from './suggestions.ts'
 
 export interface ShapeProblem {
   /** Empty for the whole value. */
@@ -32,9 +32,9 @@ const TYPES: Readonly<Record<string, Phrase>> = {
   object: phrase('config.type_object'),
   record: phrase('config.type_object'),
 }
-const LONGEST_SHOWN = 60
+const MAX_SHOWN_LENGTH = 60
 /** Creating the messages and positions of thousands takes minutes. Further problems are only counted until these are corrected. */
-const MOST_PROBLEMS = 50
+const MAX_PROBLEMS = 50
 
 export function checkShape<T>(
   schema: z.ZodType<T>,
@@ -49,7 +49,7 @@ export function checkShape<T>(
   const result = schema.safeParse(value, { error })
   if (result.success) return { data: result.data }
   const { issues } = result.error
-  const problems = problemsIn(issues.slice(0, MOST_PROBLEMS), knownKeys).slice(0, MOST_PROBLEMS)
+  const problems = problemsIn(issues.slice(0, MAX_PROBLEMS), knownKeys).slice(0, MAX_PROBLEMS)
   const count = countOf(issues, knownKeys) - problems.length
   if (count > 0) problems.push({ path: [], message: issueText(phrase('config.more_problems', { count })) })
   return {
@@ -61,13 +61,13 @@ export function checkShape<T>(
 function countOf(issues: readonly Issue[], knownKeys: KnownKeys): number {
   return issues.reduce((sum, issue) => {
     if (issue.code === 'unrecognized_keys') return sum + (knownKeys.has(issue.keys) ? issue.keys.length : 1)
-    const meant = issue.code === 'invalid_union' ? issue.errors.find(isMeant) : undefined
+    const meant = issue.code === 'invalid_union' ? issue.errors.find(isIntendedShape) : undefined
     return sum + (meant ? countOf(meant, knownKeys) : 1)
   }, 0)
 }
 
 /** Whether these are problems of the shape that was meant: a shape of another type was not. */
-function isMeant(issues: readonly Issue[]): boolean {
+function isIntendedShape(issues: readonly Issue[]): boolean {
   return !issues.some(issue => issue.code === 'invalid_type' && issue.path.length === 0)
 }
 
@@ -90,7 +90,7 @@ function problemsIn(issues: readonly Issue[], knownKeys: KnownKeys): PathProblem
     const known = knownKeys.get(issue.keys)
     // The schema has its own message.
     if (!known) return [{ path, message: issue.message }]
-    return issue.keys.slice(0, MOST_PROBLEMS).map(key => ({ path, key, message: issueText(unknownKey(key, known)) }))
+    return issue.keys.slice(0, MAX_PROBLEMS).map(key => ({ path, key, message: issueText(unknownKey(key, known)) }))
   })
 }
 
@@ -101,7 +101,7 @@ function expectsText(issue: Issue): boolean {
 
 function problemsOfUnion(issue: Extract<Issue, { code: 'invalid_union' }>, knownKeys: KnownKeys): PathProblem[] {
   const { path, errors } = issue
-  const meant = errors.find(isMeant)
+  const meant = errors.find(isIntendedShape)
   if (meant) return problemsIn(meant, knownKeys).map(problem => ({ ...problem, path: [...path, ...problem.path] }))
   const expected = errors.flatMap(issues =>
     issues.flatMap(issue => (issue.code === 'invalid_type' ? [issue.expected] : [])),
@@ -142,15 +142,15 @@ function expectedNot(expected: string, input: unknown): Phrase {
 }
 
 function unknownKey(name: string, known: readonly string[]): Phrase {
-  const likely = likelyMeantOf(name, known)
-  const key = JSON.stringify(name.slice(0, LONGEST_SHOWN))
+  const likely = closestName(name, known)
+  const key = JSON.stringify(name.slice(0, MAX_SHOWN_LENGTH))
   if (likely !== undefined) return phrase('config.no_such_key_likely', { key, likely })
   return known.length > 0 ? phrase('config.no_such_key_of', { key, known }) : phrase('config.no_such_key', { key })
 }
 
 function unknownValue(input: unknown, values: readonly unknown[]): Phrase {
   const texts = values.filter(value => typeof value === 'string')
-  const likely = typeof input === 'string' ? likelyMeantOf(input, texts) : undefined
+  const likely = typeof input === 'string' ? closestName(input, texts) : undefined
   const known = values.map(String)
   const [value = ''] = known
   if (values.length === 1)

@@ -17,7 +17,7 @@ const OAUTH2_PROXY = 'OAUTH2_PROXY_'
 const KUBERNETES = /^(SERVICE_(HOST|PORT)\w*|PORT_\d+_\w+)$/
 
 /** One letter away from a setting of Menshen, and common among other programs. */
-const OF_OTHERS: ReadonlySet<string> = new Set(['LOG_FILE'])
+const IGNORED_NAMES: ReadonlySet<string> = new Set(['LOG_FILE'])
 
 /** Names that other programs use. */
 const ALIASES: Readonly<Record<string, keyof typeof SETTINGS>> = {
@@ -49,13 +49,7 @@ const SHARED_ALIASES: Readonly<Record<string, keyof typeof SETTINGS>> = {
 }
 
 /** They begin like a setting: TLS_CERT_FILE. */
-const SHARED_BEGINNINGS: ReadonlySet<string> = new Set([
-  'TLS_CERT',
-  'TLS_KEY',
-  'CLIENT_CERT',
-  'KEEP_ALIVE',
-  'RATE_LIMIT',
-])
+const SHARED_PREFIXES: ReadonlySet<string> = new Set(['TLS_CERT', 'TLS_KEY', 'CLIENT_CERT', 'KEEP_ALIVE', 'RATE_LIMIT'])
 
 /** The setting that is meant by a name of another program. */
 export function settingOfAlias(name: string): string | undefined {
@@ -75,7 +69,7 @@ export function findMisspelt(
   inEnvFile: readonly string[] = [],
 ): MisspeltName[] {
   const unknown = Object.keys(environment).filter(
-    name => environment[name] && !Object.hasOwn(SETTINGS, name) && !OF_OTHERS.has(name) && !used.includes(name),
+    name => environment[name] && !Object.hasOwn(SETTINGS, name) && !IGNORED_NAMES.has(name) && !used.includes(name),
   )
   const isOfOAuth2Proxy = (name: string) =>
     name.startsWith(OAUTH2_PROXY) && !isKubernetes(name.slice(OAUTH2_PROXY.length), environment[name])
@@ -104,24 +98,24 @@ function isKubernetes(name: string, value = ''): boolean {
 function likelyShared(name: string, isOurs: boolean): string | undefined {
   if (isOurs && Object.hasOwn(SHARED_ALIASES, name)) return SHARED_ALIASES[name]
   // One word, such as SESSION or LOG, says too little.
-  if (!name.includes('_') || (!isOurs && SHARED_BEGINNINGS.has(name))) return undefined
+  if (!name.includes('_') || (!isOurs && SHARED_PREFIXES.has(name))) return undefined
   const [first, ...others] = NAMES.filter(ours => ours.startsWith(`${name}_`))
   return others.length === 0 ? first : undefined
 }
 
 function likelyName(name: string): string | undefined {
   const letters = withoutDashes(name)
-  return settingOfAlias(name) ?? NAMES.find(ours => withoutDashes(ours) === letters) ?? nearest(name, NAMES, isSlip)
+  return settingOfAlias(name) ?? NAMES.find(ours => withoutDashes(ours) === letters) ?? nearest(name, NAMES, isTypo)
 
-  function isSlip(distance: number, ours: string): boolean {
+  function isTypo(distance: number, ours: string): boolean {
     // Short names have many neighbours that belong to others, such as PORTS: only swapped letters are a typo there.
     if (ours.length < 6) return distance === 1 && isSameLetters(name, ours)
     // A typo has at most one wrong letter at the beginning: SSL_CERT_FILE is not our TLS_CERT_FILE.
-    return distance === 1 || (distance <= slipsIn(ours) && name[0] === ours[0])
+    return distance === 1 || (distance <= maxTypos(ours) && name[0] === ours[0])
   }
 }
 
-function slipsIn(name: string): number {
+function maxTypos(name: string): number {
   if (name.length < 12) return 1
   return name.length < 15 ? 2 : 3
 }
@@ -174,7 +168,7 @@ export function nearest(
 }
 
 /** What was probably meant by a name that is none of these; `undefined` if nothing is near. */
-export function likelyMeantOf(given: string, names: readonly string[]): string | undefined {
+export function closestName(given: string, names: readonly string[]): string | undefined {
   const letters = (name: string) => name.replace(/[_-]/g, '').toLowerCase()
   return (
     names.find(name => letters(name) === letters(given)) ??

@@ -5,10 +5,16 @@ import { createSecureContext } from 'node:tls'
 import { type Problem, refuseIf } from '../errors.ts'
 import { type Phrase, phrase } from '../text/text.ts'
 import { readSmallText, SmallFileError } from '../util/small-file.ts'
-import { placedProblem } from './issue-text.ts'
+import { problemAt } from './issue-text.ts'
 import { filesOfIcons, iconProblems } from './portal.ts'
 import { revealReference } from './secret-references.ts'
-import { HEADER_TEXT, LONGEST_TEXT, type PlacedUpstreams, placedUpstreams, type UpstreamConfig } from './upstreams.ts'
+import {
+  HEADER_TEXT,
+  listUpstreams,
+  MAX_HEADER_VALUE_LENGTH,
+  type UpstreamConfig,
+  type UpstreamsConfig,
+} from './upstreams.ts'
 
 /** The contents of the files. */
 export interface UpstreamFiles {
@@ -19,29 +25,29 @@ export interface UpstreamFiles {
   readonly headers: Readonly<Record<string, string>>
 }
 
-const MOST_BYTES = 1024 * 1024
+const MAX_FILE_BYTES = 1024 * 1024
 const TLS_FILES = ['caFile', 'certFile', 'keyFile'] as const
 
 /** All files, keyed by the path in the configuration that names them. */
-export function filesOfUpstreams(config: PlacedUpstreams): Map<string, string> {
+export function filesOfUpstreams(config: UpstreamsConfig): Map<string, string> {
   const files = filesOfIcons(config)
-  for (const { path, option } of placedUpstreams(config)) {
+  for (const { path, option } of listUpstreams(config)) {
     if (typeof option === 'string') continue
-    const place = path.join('.')
+    const optionPath = path.join('.')
     for (const name of TLS_FILES) {
       const file = option[name]
-      if (file !== undefined) files.set(`${place}.${name}`, file)
+      if (file !== undefined) files.set(`${optionPath}.${name}`, file)
     }
     for (const [name, value] of Object.entries(option.headers ?? {}))
-      if (typeof value === 'object' && value.file !== undefined) files.set(`${place}.headers.${name}`, value.file)
+      if (typeof value === 'object' && value.file !== undefined) files.set(`${optionPath}.headers.${name}`, value.file)
   }
   return files
 }
 
 /** Refuses the files with all of their problems. No message contains any of their content. */
-export function assertUpstreamFiles(config: PlacedUpstreams, source?: string): void {
+export function assertUpstreamFiles(config: UpstreamsConfig, source?: string): void {
   const problems = iconProblems(config, source)
-  for (const { path, option } of placedUpstreams(config))
+  for (const { path, option } of listUpstreams(config))
     if (typeof option === 'object') readChecked(path.join('.'), option, source, problems)
   refuseIf(problems)
 }
@@ -61,14 +67,14 @@ function readChecked(
   source: string | undefined,
   problems: Problem[],
 ): UpstreamFiles {
-  const refuse = (place: string, given: Phrase) => void problems.push(placedProblem(source, `${below}.${place}`, given))
-  const read = (place: string, file: string | undefined): string | undefined => {
+  const refuse = (field: string, given: Phrase) => void problems.push(problemAt(source, `${below}.${field}`, given))
+  const read = (field: string, file: string | undefined): string | undefined => {
     if (file === undefined) return undefined
     try {
-      return readSmallText(file, MOST_BYTES)
+      return readSmallText(file, MAX_FILE_BYTES)
     } catch (error) {
       if (!(error instanceof SmallFileError)) throw error
-      refuse(place, phrase('config.file_unreadable', { file, code: error.reason }))
+      refuse(field, phrase('config.file_unreadable', { file, code: error.reason }))
       return undefined
     }
   }
@@ -88,8 +94,11 @@ function readChecked(
     const text = file === undefined ? revealReference(value) : read(`headers.${name}`, file)?.replace(/\r?\n$/, '')
     if (text === undefined) continue
     values[name] = text
-    if (!HEADER_TEXT.test(text) || text.length > LONGEST_TEXT)
-      refuse(`headers.${name}`, phrase('config.header_file', { file: file ?? value.env ?? '', limit: LONGEST_TEXT }))
+    if (!HEADER_TEXT.test(text) || text.length > MAX_HEADER_VALUE_LENGTH)
+      refuse(
+        `headers.${name}`,
+        phrase('config.header_file', { file: file ?? value.env ?? '', limit: MAX_HEADER_VALUE_LENGTH }),
+      )
   }
   return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }), headers: values }
 }

@@ -2,12 +2,12 @@
 
 import { z } from 'zod'
 import { type Phrase, phrase, quoted } from '../text/text.ts'
-import { NEVER_KEPT, plainName } from '../util/header-names.ts'
+import { ALWAYS_REMOVED, plainName } from '../util/header-names.ts'
 import { issueText } from './issue-text.ts'
 import { audience, type Kind, upstream } from './kinds.ts'
 import { type PortalKeys, portalShape } from './portal.ts'
 import { type SecretReference, secretReference } from './secret-references.ts'
-import { likelyMeantOf } from './suggestions.ts'
+import { closestName } from './suggestions.ts'
 
 export interface UpstreamConfig extends PortalKeys {
   /** The address of the application without a path: http, https, h2c, or `unix:/path/of/socket`. */
@@ -53,7 +53,7 @@ export interface TokenExchangeConfig {
 
 // All applications of a configuration.
 
-export interface PlacedUpstreams {
+export interface UpstreamsConfig {
   readonly upstreams?: Readonly<Record<string, string | UpstreamConfig>> | undefined
   readonly hosts?:
     | Readonly<
@@ -68,7 +68,7 @@ export interface PlacedUpstreams {
     | undefined
 }
 
-interface PlacedUpstream {
+interface LocatedUpstream {
   /** Where it is in the configuration. */
   readonly path: readonly string[]
   readonly prefix: string
@@ -76,8 +76,8 @@ interface PlacedUpstream {
 }
 
 /** The upstreams of BASE_URL and of every host. */
-export function placedUpstreams({ upstreams = {}, hosts = {} }: PlacedUpstreams): PlacedUpstream[] {
-  const placed = (given: NonNullable<PlacedUpstreams['upstreams']>, below: readonly string[]) =>
+export function listUpstreams({ upstreams = {}, hosts = {} }: UpstreamsConfig): LocatedUpstream[] {
+  const placed = (given: NonNullable<UpstreamsConfig['upstreams']>, below: readonly string[]) =>
     Object.entries(given).map(([prefix, option]) => ({ path: [...below, 'upstreams', prefix], prefix, option }))
   const ofHosts = Object.entries(hosts).flatMap(([name, { upstream: root, upstreams = {} }]) => [
     ...(root === undefined ? [] : [{ path: ['hosts', name, 'upstream'], prefix: '/', option: root }]),
@@ -93,18 +93,18 @@ const NAME = /^[\w!#$%&'*+.^`|~-]{1,100}$/
 export const HEADER_TEXT = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/
 const TEXT_EXPECTED = issueText(phrase('config.header_text'))
 /** Longer headers break many applications. */
-export const LONGEST_TEXT = 8192
-/** The rest of LONGEST_VALUE is for the fields. */
-const LONGEST_TEMPLATE = 1024
+export const MAX_HEADER_VALUE_LENGTH = 8192
+/** The rest of MAX_HEADER_VALUE_LENGTH is for the fields. */
+const MAX_TEMPLATE_LENGTH = 1024
 
 /** Header names in their plain form. Menshen sets them, or they frame the message. */
-const NOT_TO_APPLICATION: ReadonlySet<string> = new Set([
-  ...NEVER_KEPT,
+const FORBIDDEN_REQUEST_HEADERS: ReadonlySet<string> = new Set([
+  ...ALWAYS_REMOVED,
   ...['cookie', 'content-length', 'http2-settings', 'traceparent', 'tracestate'],
 ])
 
 /** Header names in their plain form. They frame the message, encode it, or belong to the session. */
-const NOT_TO_BROWSER: ReadonlySet<string> = new Set([
+const FORBIDDEN_RESPONSE_HEADERS: ReadonlySet<string> = new Set([
   ...['connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection', 'te', 'trailer'],
   ...['transfer-encoding', 'upgrade', 'content-length', 'content-encoding', 'content-range', 'set-cookie'],
   ...['clear-site-data', 'x-request-id'],
@@ -131,10 +131,10 @@ const headerText = z
   .string()
   .superRefine((text, context) => {
     if (!HEADER_TEXT.test(text)) context.addIssue(TEXT_EXPECTED)
-    else if (text.length > LONGEST_TEXT)
-      context.addIssue(issueText(phrase('config.expected_at_most', { limit: LONGEST_TEXT })))
+    else if (text.length > MAX_HEADER_VALUE_LENGTH)
+      context.addIssue(issueText(phrase('config.expected_at_most', { limit: MAX_HEADER_VALUE_LENGTH })))
   })
-  .meta({ pattern: HEADER_TEXT.source, maxLength: LONGEST_TEXT })
+  .meta({ pattern: HEADER_TEXT.source, maxLength: MAX_HEADER_VALUE_LENGTH })
 
 // Templates: text with fields of the user.
 
@@ -158,10 +158,10 @@ const template = headerText
     if (/[$%]\{/.test(text)) context.addIssue(issueText(phrase('config.field_sign', { username: '{username}' })))
     else if (texts.some(part => /[{}]/.test(part)))
       context.addIssue(issueText(phrase('config.field_braces', { username: '{username}' })))
-    else if (fields.length > 0 && text.length > LONGEST_TEMPLATE)
-      context.addIssue(issueText(phrase('config.template_length', { limit: LONGEST_TEMPLATE })))
+    else if (fields.length > 0 && text.length > MAX_TEMPLATE_LENGTH)
+      context.addIssue(issueText(phrase('config.template_length', { limit: MAX_TEMPLATE_LENGTH })))
   })
-  .meta({ pattern: HEADER_TEXT.source, maxLength: LONGEST_TEXT })
+  .meta({ pattern: HEADER_TEXT.source, maxLength: MAX_HEADER_VALUE_LENGTH })
 
 /** Fields of every user. A provider can map others. */
 export const TEMPLATE_FIELDS: readonly string[] = [
@@ -171,7 +171,7 @@ export const TEMPLATE_FIELDS: readonly string[] = [
 type Refuse = (path: PropertyKey[], given: Phrase) => void
 
 /** The parts of a configuration that are needed here. */
-interface WithUpstreams extends PlacedUpstreams {
+interface WithUpstreams extends UpstreamsConfig {
   readonly provider?: string | { readonly fields?: object | undefined } | undefined
   readonly providers?: Readonly<Record<string, { readonly fields?: object | undefined }>> | undefined
 }
@@ -183,7 +183,7 @@ export function refuseUnknownFields(config: WithUpstreams, refuse: Refuse): void
     typeof one === 'object' ? Object.keys(one.fields ?? {}) : [],
   )
   const known = [...new Set([...TEMPLATE_FIELDS, ...mapped])]
-  for (const { path, option } of placedUpstreams(config))
+  for (const { path, option } of listUpstreams(config))
     for (const [name, value] of Object.entries(typeof option === 'string' ? {} : (option.headers ?? {}))) {
       const given = typeof value === 'string' ? value : ''
       const at = [...path, 'headers', name]
@@ -196,7 +196,7 @@ export function refuseUnknownFields(config: WithUpstreams, refuse: Refuse): void
 }
 
 function unknownField(name: string, known: readonly string[]): Phrase {
-  const likely = likelyMeantOf(name, known)
+  const likely = closestName(name, known)
   const field = `{${name}}`
   return likely === undefined
     ? phrase('config.no_such_field', { field, known })
@@ -272,7 +272,7 @@ function isResource(text: string): boolean {
 }
 
 const path = z.string().min(1)
-const [SHORTEST_SECONDS, LONGEST_SECONDS] = [0.1, 86_400]
+const [MIN_SECONDS, MAX_SECONDS] = [0.1, 86_400]
 
 export const upstreamOrObject = z.union([
   upstreamUrl,
@@ -289,17 +289,17 @@ export const upstreamOrObject = z.union([
       sessionScript: z.boolean().optional(),
       headers: z
         .record(z.string(), z.union([template, secretReference]))
-        .superRefine((headers, context) => refuseNames(Object.keys(headers), NOT_TO_APPLICATION, context))
+        .superRefine((headers, context) => refuseNames(Object.keys(headers), FORBIDDEN_REQUEST_HEADERS, context))
         .optional(),
       responseHeaders: z
         .record(z.string(), headerText.nullable())
-        .superRefine((headers, context) => refuseNames(Object.keys(headers), NOT_TO_BROWSER, context))
+        .superRefine((headers, context) => refuseNames(Object.keys(headers), FORBIDDEN_RESPONSE_HEADERS, context))
         .optional(),
       accessToken: z.union([z.boolean(), tokenExchange]).optional(),
       caFile: path.optional(),
       certFile: path.optional(),
       keyFile: path.optional(),
-      timeoutSeconds: z.number().min(SHORTEST_SECONDS).max(LONGEST_SECONDS).optional(),
+      timeoutSeconds: z.number().min(MIN_SECONDS).max(MAX_SECONDS).optional(),
       ...portalShape,
     })
     .superRefine(({ url, certFile, keyFile, caFile }, context) => {

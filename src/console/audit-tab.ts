@@ -2,7 +2,7 @@
 
 import { html } from 'hono/html'
 import type { AuditedCode } from '../events.ts'
-import { ifReachable, languageOf, type OwnAnswer, pageAnswer, safetyHeaders } from '../http/answers.ts'
+import { ifStoreAvailable, languageOf, type OwnAnswer, pageAnswer, safetyHeaders } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import type { SignedInCaller } from '../identify/admission.ts'
 import { AUDITED, type AuditEvent, jsonLine } from '../observe/audit-event.ts'
@@ -32,7 +32,7 @@ export async function showAudit(
   const query = readQuery(request)
   const { before } = query
   const filter = { ...filterOf(query, context.now()), ...(before && { before }), limit: PAGE_SIZE }
-  const page = await ifReachable(context.observe.report, request, context.observe.auditTrail.find(filter))
+  const page = await ifStoreAvailable(context.observe.report, request, context.observe.auditTrail.find(filter))
   const view = {
     viewer: viewerOf(caller),
     query,
@@ -107,7 +107,7 @@ function timeIn(text: string, zone: string): number | undefined {
 // GET /_menshen/console/audit/live: the events that are newer than the page, from all processes and machines.
 
 /** If more events happen between two updates, the page shows only the newest. */
-const MOST_AT_ONCE = 50
+const MAX_LIVE_EVENTS = 50
 
 export function createAuditStream(liveStreams: LiveStreams): GuardedHandler<ConsoleContext> {
   return (context, request, caller) => streamAudit(liveStreams, context, request, caller)
@@ -125,7 +125,7 @@ async function streamAudit(
   let newest = new URLSearchParams(request.search).get('after') ?? ''
   let count = 0
   return liveStreams.open(context, request, caller, async () => {
-    const { events } = await auditTrail.find({ ...filter, limit: MOST_AT_ONCE })
+    const { events } = await auditTrail.find({ ...filter, limit: MAX_LIVE_EVENTS })
     const fresh = events.filter(({ position }: FoundEvent) => position > newest)
     const [latest] = fresh
     if (!latest) return []
@@ -150,7 +150,7 @@ const CSV: Format = { type: 'text/csv; charset=utf-8', extension: 'csv', head: C
 const JSON_LINES: Format = { type: 'application/jsonl; charset=utf-8', extension: 'jsonl', head: '', line: jsonLine }
 
 /** Events per chunk. */
-const IN_A_PART = 200
+const EVENTS_PER_CHUNK = 200
 
 export function sendAuditCsv(
   context: ConsoleContext,
@@ -200,7 +200,7 @@ async function* partsOf(
     lines += line(event)
     // Events that are written during the export must not make it endless.
     if (++count >= settings.AUDIT_KEEP) break
-    if (count % IN_A_PART > 0) continue
+    if (count % EVENTS_PER_CHUNK > 0) continue
     yield lines
     lines = ''
   }
@@ -367,7 +367,7 @@ export function auditColumns(words: Words, names: AuditNames): Column<AuditEvent
       cell: ({ fields: { address = '', userAgent = '' } }) =>
         html`${address}${userAgent === '' ? '' : html`<br><span class="small">${deviceIcon(String(userAgent))} ${names.deviceName(words, String(userAgent))}</span>`}`,
     },
-    { title: t('audit.details'), kind: 'buttons', cell: event => drawer(words, event, names) },
+    { title: t('audit.details'), kind: 'buttons', cell: event => eventDetails(words, event, names) },
   ]
 }
 
@@ -417,7 +417,7 @@ function userCell(fields: AuditEvent['fields'], { displayName }: AuditNames): Ht
   return html`<span class="user-name">${name === '' ? '' : html`<bdi>${name}</bdi> `}${linked('user', String(fields.user ?? ''))}</span>`
 }
 
-function drawer(words: Words, event: AuditEvent, names: AuditNames): Html {
+function eventDetails(words: Words, event: AuditEvent, names: AuditNames): Html {
   const { t } = words
   const id = `event-${event.id}`
   return html`<button type="button" class="button small quiet" popovertarget="${id}" aria-haspopup="dialog">${t('audit.details')}</button>

@@ -9,9 +9,9 @@ import type { ConsoleContext } from './context.ts'
 export type DisplayNames = (fields: AuditEvent['fields']) => string
 
 /** The most users that are looked up for one page. */
-const MOST_USERS = 50
+const MAX_USERS = 50
 /** The most sessions per username: the same name may exist at several providers. */
-const MOST_OF_NAME = 10
+const MAX_SESSIONS_PER_NAME = 10
 
 /** The name to show before the username; empty if there is none, or the store is unavailable. */
 export async function findDisplayNames(
@@ -23,14 +23,14 @@ export async function findDisplayNames(
   const usernames = new Set(events.map(({ fields }) => String(fields.user ?? '')).filter(name => name !== ''))
   const names = new Map<string, string>()
   const read = async (username: string) => {
-    const { sessions: found } = await sessions.list({ username, limit: MOST_OF_NAME })
+    const { sessions: found } = await sessions.list({ username, limit: MAX_SESSIONS_PER_NAME })
     // The newest session comes last, because its name is the current one.
     for (const { summary } of found.toReversed())
       if (summary)
         names.set(keyOf(summary.provider ?? main, username), nameBefore(displayName(summary), username).trim())
   }
   try {
-    await Promise.all([...usernames].slice(0, MOST_USERS).map(read))
+    await Promise.all([...usernames].slice(0, MAX_USERS).map(read))
   } catch (error) {
     if (!(error instanceof MenshenError)) throw error
   }

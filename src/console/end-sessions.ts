@@ -34,7 +34,7 @@ interface Choice {
 }
 
 /** Their names fit on a page and into an address. */
-const MOST_AT_ONCE = 100
+const MAX_CHOSEN = 100
 
 /** The sessions that exist, each once. If all sessions of a user are chosen, a single one is not listed again. */
 async function choicesIn(sessions: Sessions, fields: URLSearchParams): Promise<Choice[] | 'too many'> {
@@ -43,7 +43,7 @@ async function choicesIn(sessions: Sessions, fields: URLSearchParams): Promise<C
   )
   const wholeKeys = new Set([...(ofUsers ?? []), ...(fields.has('all') ? (single ?? []) : [])])
   const singleKeys = fields.has('all') ? new Set<string>() : (single ?? new Set<string>())
-  if (wholeKeys.size + singleKeys.size > MOST_AT_ONCE) return 'too many'
+  if (wholeKeys.size + singleKeys.size > MAX_CHOSEN) return 'too many'
   const listed = async (keys: ReadonlySet<string>) =>
     (await Promise.all([...keys].map(key => sessions.getListed(key)))).filter(session => session !== undefined)
   const [whole, alone] = await Promise.all([listed(wholeKeys), listed(singleKeys)])
@@ -200,7 +200,7 @@ function tooManyPage(words: Words, viewer: Viewer): string {
   return consoleFrame(words, {
     section: 'sessions',
     viewer,
-    body: html`<div class="notice bad" role="alert"><p>${t('console.too_many_chosen', { count: MOST_AT_ONCE })}</p></div>
+    body: html`<div class="notice bad" role="alert"><p>${t('console.too_many_chosen', { count: MAX_CHOSEN })}</p></div>
 <p><a href="${OWN_PATHS.consoleSessions}">${t('console.back_to_list')}</a></p>`,
   })
 }

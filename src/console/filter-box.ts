@@ -13,10 +13,10 @@ interface FilterBox {
   readonly more?: Html
 }
 
-const LONGEST = 100
+const MAX_FILTER_LENGTH = 100
 
 export function readFilter(query: URLSearchParams): string {
-  return (query.get('filter') ?? '').trim().slice(0, LONGEST)
+  return (query.get('filter') ?? '').trim().slice(0, MAX_FILTER_LENGTH)
 }
 
 export function filterBox({ t }: Words, { value, keep = {}, more = html`` }: FilterBox): Html {

@@ -33,12 +33,12 @@ export interface UserQuery {
 }
 
 /** A page ends after the chunk of sessions that reaches this number. */
-const USERS_ON_PAGE = 50
+const USERS_PER_PAGE = 50
 /** The most sessions that one page opens. */
-const MOST_LOOKED_AT = 2000
+const MAX_SESSIONS_SCANNED = 2000
 /** The most users whose sessions are read for one page. */
-const MOST_ASKED = 200
-const MOST_SESSIONS_OF_USER = 50
+const MAX_USERS_READ = 200
+const MAX_SESSIONS_PER_USER = 50
 const CHUNK = 50
 
 export async function findUsers(
@@ -47,7 +47,7 @@ export async function findUsers(
 ): Promise<UserPage> {
   const users: UserSessions[] = []
   const known = new Set<string>()
-  let asked = 0
+  let usersRead = 0
 
   /** Adds the users whose newest match is among these sessions. */
   async function add(candidates: readonly ListedSession[]): Promise<void> {
@@ -56,7 +56,7 @@ export async function findUsers(
       const id = userIdOf(session)
       if (!known.has(id) && !firstOf.has(id)) firstOf.set(id, session)
     }
-    asked += firstOf.size
+    usersRead += firstOf.size
     const found = await Promise.all([...firstOf.values()].map(session => sessionsLike(sessions, session)))
     for (const [n, [id, session]] of [...firstOf].entries()) {
       const user = found[n]
@@ -75,7 +75,11 @@ export async function findUsers(
     else for (const session of exact.sessions) known.add(userIdOf(session))
   }
   let next: string | undefined = after
-  for (let looked = 0; looked < MOST_LOOKED_AT && asked < MOST_ASKED && users.length < USERS_ON_PAGE; looked += CHUNK) {
+  for (
+    let scanned = 0;
+    scanned < MAX_SESSIONS_SCANNED && usersRead < MAX_USERS_READ && users.length < USERS_PER_PAGE;
+    scanned += CHUNK
+  ) {
     const page = await sessions.newest({ limit: CHUNK, ...(next && { before: next }) })
     await add(page.sessions.filter(matches))
     next = page.next
@@ -95,7 +99,7 @@ async function sessionsLike(
   sessions: Pick<Sessions, 'listLike'>,
   session: ListedSession,
 ): Promise<UserSessions | undefined> {
-  const page = await sessions.listLike(session, { limit: MOST_SESSIONS_OF_USER })
+  const page = await sessions.listLike(session, { limit: MAX_SESSIONS_PER_USER })
   // It may have ended in the meantime.
   return page.sessions.length === 0 ? undefined : { sessions: page.sessions, areMore: page.next !== undefined }
 }

@@ -64,7 +64,7 @@ export function consoleFrame(
     body: html`<div class="console">
 <header class="bar">
 <a class="skip" href="#content">${t('console.skip')}</a>
-<p class="brand"><a href="/" aria-label="${t('page.home')}"><img src="${words.look.icon.url}" alt="" width="32" height="32"></a><span>${words.appName} · ${t('console.title')}</span></p>
+<p class="brand"><a href="/" aria-label="${t('page.home')}"><img src="${words.branding.icon.url}" alt="" width="32" height="32"></a><span>${words.appName} · ${t('console.title')}</span></p>
 ${isUnconfirmed ? '' : actions(words, section, nickname || username, username)}
 </header>
 <nav aria-label="${t('console.title')}"><ul>${sections.map(([name, path]) => link(words, name as Section, path, section))}</ul></nav>

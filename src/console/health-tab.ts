@@ -3,7 +3,7 @@
 import { html } from 'hono/html'
 import type { Settings } from '../config/settings.ts'
 import type { Finding } from '../doctor/finding.ts'
-import { ifReachable, languageOf, type OwnAnswer, pageAnswer } from '../http/answers.ts'
+import { ifStoreAvailable, languageOf, type OwnAnswer, pageAnswer } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import type { SignedInCaller } from '../identify/admission.ts'
 import type { History } from '../observe/history.ts'
@@ -24,7 +24,7 @@ export async function showHealth(
   const [findings, times, instances] = await Promise.all([
     context.doctor.examine(),
     lastHour(context.observe.history),
-    ifReachable(context.observe.report, request, context.observe.history.instances()),
+    ifStoreAvailable(context.observe.report, request, context.observe.history.instances()),
   ])
   const view = {
     viewer: viewerOf(caller),

@@ -22,35 +22,35 @@ export interface LiveStreams {
   end(): void
 }
 
-const EVERY_MS = 5000
+const UPDATE_INTERVAL_MS = 5000
 /** More would indicate a leak. */
-const MOST_OPEN = 100
+const MAX_OPEN_STREAMS = 100
 
-interface Live extends WatchItem {
+interface LiveStream extends WatchItem {
   update(): void
   close(): void
 }
 
-type OpenLives = ReturnType<typeof createWatchList<Live>>
+type OpenLiveStreams = ReturnType<typeof createWatchList<LiveStream>>
 
 export function createLiveStreams(): LiveStreams {
-  const lives = createWatchList<Live>(EVERY_MS, live => live.update())
+  const streams = createWatchList<LiveStream>(UPDATE_INTERVAL_MS, stream => stream.update())
   let hasEnded = false
   return {
     open(context, request, caller, news) {
-      if (hasEnded || lives.items.length >= MOST_OPEN) return busyAnswer(context.pages, request)
+      if (hasEnded || streams.items.length >= MAX_OPEN_STREAMS) return busyAnswer(context.pages, request)
       request.observed.isStream = true
       const headers = new Headers({
         ...safetyHeaders(context.settings),
         'content-type': 'text/event-stream; charset=utf-8',
       })
       for (const cookie of caller.cookies) headers.append('set-cookie', cookie)
-      return { outcome: 'own', response: new Response(stream(context, request, caller, news, lives), { headers }) }
+      return { outcome: 'own', response: new Response(stream(context, request, caller, news, streams), { headers }) }
     },
     end() {
       hasEnded = true
-      for (const live of [...lives.items]) live.close()
-      lives.stop()
+      for (const stream of [...streams.items]) stream.close()
+      streams.stop()
     },
   }
 }
@@ -60,7 +60,7 @@ function stream(
   request: GatewayRequest,
   caller: SignedInCaller,
   news: () => Promise<readonly Message[]>,
-  lives: OpenLives,
+  streams: OpenLiveStreams,
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
   let end = () => {}
@@ -78,20 +78,20 @@ function stream(
         const text = messages.map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join('')
         if (isOpen) controller.enqueue(encoder.encode(text || ': nothing new\n\n'))
       }
-      const live = { update: () => void update().catch(close), close, index: 0 }
+      const stream = { update: () => void update().catch(close), close, index: 0 }
       const forget = context.proxy.watch(request, caller, close)
       end = () => {
         isOpen = false
         forget()
-        lives.remove(live)
+        streams.remove(stream)
       }
       function close(): void {
         if (!isOpen) return
         end()
         controller.close()
       }
-      lives.add(live)
-      live.update()
+      streams.add(stream)
+      stream.update()
     },
     cancel: () => end(),
   })

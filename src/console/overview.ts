@@ -11,7 +11,7 @@ import type { GatewayRequest } from '../http/request.ts'
 import { AUDITED } from '../observe/audit-event.ts'
 import { type Column, FAILURE_REASONS, type History, type Plot, plotOf, sumOf } from '../observe/history.ts'
 import { RANGES, type Range, type Slot, TIMED } from '../observe/history-slots.ts'
-import { type AlarmingEvent, type CurrentProblem, currentProblems } from '../observe/problems.ts'
+import { type AlarmEvent, type CurrentProblem, currentProblems } from '../observe/problems.ts'
 import { icon } from '../pages/icon.ts'
 import { exactMoment, type Html, moment } from '../pages/layout.ts'
 import type { Words } from '../pages/words.ts'
@@ -72,9 +72,9 @@ export function createOverview(context: ConsoleContext, liveStreams: LiveStreams
 
 const HOUR_MS = 3_600_000
 /** Events that show whether users can sign in and stay signed in. */
-const TELLING = ['sign_in', 'sign_in_failed', 'session_refresh_failed']
+const SIGN_IN_EVENTS = ['sign_in', 'sign_in_failed', 'session_refresh_failed']
 /** How many events of each code are read. */
-const MOST_EVENTS = 1000
+const MAX_EVENTS_PER_CODE = 1000
 
 function rangeOf({ search }: GatewayRequest): Range {
   const wanted = new URLSearchParams(search).get('range') ?? ''
@@ -84,7 +84,7 @@ function rangeOf({ search }: GatewayRequest): Range {
 async function makeView(context: ConsoleContext, range: Range): Promise<OverviewView> {
   const { settings, auth, observe, doctor } = context
   const { providers, roles } = auth
-  const [{ slots, isPartial }, lastHour, { events, isStoreAway }, before] = await Promise.all([
+  const [{ slots, isPartial }, lastHour, { events, isStoreUnavailable }, before] = await Promise.all([
     observe.history.read(range),
     observe.history.read('hour'),
     recentEvents(context),
@@ -94,7 +94,7 @@ async function makeView(context: ConsoleContext, range: Range): Promise<Overview
     range,
     plot: plotOf(slots),
     before: before && plotOf(before),
-    isStoreAway: isPartial || isStoreAway,
+    isStoreUnavailable: isPartial || isStoreUnavailable,
     problems: currentProblems(events, lastHour.slots),
     providerNames: new Map(providers.all.map(({ plan }) => [plan.id, plan.label])),
     advice: adviceFor(
@@ -107,13 +107,13 @@ async function makeView(context: ConsoleContext, range: Range): Promise<Overview
 }
 
 /** The hour and the day before are available in longer slots; the week before is not kept. */
-const BEFORE = { hour: 'day', day: 'week' } as const
+const PREVIOUS_RANGE = { hour: 'day', day: 'week' } as const
 
 /** The slots of the period before a range, which is as long as the range; `undefined` if nothing was counted then. */
 async function readBefore(history: History, range: Range): Promise<Slot[] | undefined> {
   if (range === 'week') return undefined
-  const { slots } = await history.read(BEFORE[range])
-  const count = (RANGES[range].stepMs * RANGES[range].slots) / RANGES[BEFORE[range]].stepMs
+  const { slots } = await history.read(PREVIOUS_RANGE[range])
+  const count = (RANGES[range].stepMs * RANGES[range].slots) / RANGES[PREVIOUS_RANGE[range]].stepMs
   const before = slots.slice(-2 * count, -count)
   return before.some(({ counts }) => Object.keys(counts).length > 0) ? before : undefined
 }
@@ -123,11 +123,13 @@ async function recentEvents({ observe, now }: ConsoleContext) {
   try {
     const since = now() - HOUR_MS
     // Each code separately, so that a flood of one does not hide another.
-    const pages = await Promise.all(TELLING.map(event => observe.auditTrail.find({ event, since, limit: MOST_EVENTS })))
-    return { events: pages.flatMap(({ events }) => events), isStoreAway: false }
+    const pages = await Promise.all(
+      SIGN_IN_EVENTS.map(event => observe.auditTrail.find({ event, since, limit: MAX_EVENTS_PER_CODE })),
+    )
+    return { events: pages.flatMap(({ events }) => events), isStoreUnavailable: false }
   } catch (error) {
     if (!(error instanceof MenshenError)) throw error
-    return { events: [], isStoreAway: true }
+    return { events: [], isStoreUnavailable: true }
   }
 }
 
@@ -138,7 +140,7 @@ export interface OverviewView {
   readonly plot: Plot
   /** The period before it, if known. */
   readonly before: Plot | undefined
-  readonly isStoreAway: boolean
+  readonly isStoreUnavailable: boolean
   readonly problems: readonly CurrentProblem[]
   /** Keyed by their ids. */
   readonly providerNames: ReadonlyMap<string, Phrase | undefined>
@@ -178,7 +180,7 @@ ${PLOTS.map(name => html`<figure><figcaption>${t(`overview.plot_${name}`)}</figc
 /** The overall state in one line. */
 function stateBanner(words: Words, view: OverviewView): Html {
   const { t } = words
-  const severities = troublesIn(words, view).map(({ severity }) => severity)
+  const severities = problemCards(words, view).map(({ severity }) => severity)
   const count = (severity: Severity) => severities.filter(other => other === severity).length
   const failing = count('down') + count('degraded')
   const recovered = count('recovered')
@@ -192,15 +194,15 @@ function stateBanner(words: Words, view: OverviewView): Html {
 
 /** The worst problems come first. One failure is one card, however many checks have found it. */
 export function problemList(words: Words, view: OverviewView): Html {
-  return html`${troublesIn(words, view).map(trouble => problemCard(words, trouble))}`
+  return html`${problemCards(words, view).map(card => problemCard(words, card))}`
 }
 
-function problemCard(words: Words, trouble: Trouble): Html {
+function problemCard(words: Words, card: ProblemCard): Html {
   const { t } = words
-  const { severity, message, facts = [], audit } = trouble
+  const { severity, message, details = [], audit } = card
   return html`<article class="problem ${severity}"><p><span class="tag ${severity}">${icon(SEVERITY_ICONS[severity])} ${t(`overview.severity_${severity}`)}</span> ${message}</p>
-${facts.length === 0 ? '' : html`<ul class="facts">${facts.map(fact => html`<li>${fact}</li>`)}</ul>`}
-${cause(words, trouble)}
+${details.length === 0 ? '' : html`<ul class="facts">${details.map(detail => html`<li>${detail}</li>`)}</ul>`}
+${cause(words, card)}
 ${audit === undefined ? '' : html`<p class="small"><a href="${audit}">${t('overview.see_audit')}</a></p>`}</article>`
 }
 
@@ -231,75 +233,75 @@ type Severity = 'down' | 'degraded' | 'notice' | 'recovered'
 const SEVERITIES: readonly Severity[] = ['down', 'degraded', 'notice', 'recovered']
 const SEVERITY_ICONS = { down: 'failure', degraded: 'warning', notice: 'info', recovered: 'success' } as const
 
-interface Trouble {
+interface ProblemCard {
   readonly severity: Severity
   /** The subject: the beginning of the names of the doctor's checks. */
   readonly about: string | undefined
   readonly message: Html
   /** Since when, how often, for how many. */
-  readonly facts?: readonly Html[]
+  readonly details?: readonly Html[]
   /** The address of its events in the audit trail. */
   readonly audit?: string
   /** The doctor's findings about it. */
   readonly findings: readonly Finding[]
 }
 
-function troublesIn(words: Words, view: OverviewView): Trouble[] {
-  const { problems, failures, isStoreAway } = view
+function problemCards(words: Words, view: OverviewView): ProblemCard[] {
+  const { problems, failures, isStoreUnavailable } = view
   const seen = problems
     // The first card already reports it.
-    .filter(problem => !(isStoreAway && problem.kind === 'event' && SUBJECTS[problem.code] === 'store'))
+    .filter(problem => !(isStoreUnavailable && problem.kind === 'event' && SUBJECTS[problem.code] === 'store'))
     .map(problem => ({
       severity: severityOf(problem, view),
       about: subjectOf(problem, view),
       message: problemMessage(words, problem, view),
-      facts: factsOf(words, problem),
+      facts: detailsOf(words, problem),
       audit: auditOf(problem),
     }))
   const away = { severity: 'down' as const, about: 'store', message: html`${words.t('problem.store_away')}` }
-  const known = [...(isStoreAway ? [away] : []), ...seen]
+  const known = [...(isStoreUnavailable ? [away] : []), ...seen]
   const shown = new Set<Finding>()
-  const troubles = known.map(trouble => {
-    const findings = failures.filter(finding => !shown.has(finding) && isAbout(finding, trouble.about))
+  const cards = known.map(card => {
+    const findings = failures.filter(finding => !shown.has(finding) && isAbout(finding, card.about))
     for (const finding of findings) shown.add(finding)
-    return { ...trouble, severity: confirmed(trouble, findings), findings }
+    return { ...card, severity: confirmed(card, findings), findings }
   })
   const rest = Map.groupBy(
     failures.filter(finding => !shown.has(finding)),
     ({ name }) => areaOf(name, view),
   )
   const found = [...rest].flatMap(([about, [first, ...others]]) => {
-    const trouble = { severity: 'degraded' as const, about, message: html`` }
+    const card = { severity: 'degraded' as const, about, message: html`` }
     return first
-      ? [{ ...trouble, severity: confirmed(trouble, [first]), message: findingMessage(words, first), findings: others }]
+      ? [{ ...card, severity: confirmed(card, [first]), message: findingMessage(words, first), findings: others }]
       : []
   })
-  return [...troubles, ...found].sort(
+  return [...cards, ...found].sort(
     (one, other) => SEVERITIES.indexOf(one.severity) - SEVERITIES.indexOf(other.severity),
   )
 }
 
 /** Events that any visitor can cause. */
-const BY_ANYONE = new Set<AlarmingEvent>(['rate_limited', 'cookie_lost'])
+const VISITOR_EVENTS = new Set<AlarmEvent>(['rate_limited', 'cookie_lost'])
 
 function severityOf(problem: CurrentProblem, { problems, providerNames }: OverviewView): Severity {
   if (problem.kind === 'recovered') return 'recovered'
   if (problem.kind === 'event') {
     if (problem.isOver) return 'recovered'
-    return BY_ANYONE.has(problem.code) ? 'notice' : problem.code === 'data_keys_closed' ? 'down' : 'degraded'
+    return VISITOR_EVENTS.has(problem.code) ? 'notice' : problem.code === 'data_keys_closed' ? 'down' : 'degraded'
   }
   const failing = problems.filter(({ kind }) => kind === 'provider').length
   return failing >= providerNames.size ? 'down' : 'degraded'
 }
 
 /** The severity given the checks that fail now: a quiet problem is not over, and without the application of `/` nothing works. */
-function confirmed({ severity }: Pick<Trouble, 'severity'>, findings: readonly Finding[]): Severity {
+function confirmed({ severity }: Pick<ProblemCard, 'severity'>, findings: readonly Finding[]): Severity {
   if (findings.length === 0) return severity
   if (findings.some(({ name }) => name === 'upstream /' || name.startsWith('upstream / '))) return 'down'
   return severity === 'recovered' ? 'degraded' : severity
 }
 
-function factsOf(words: Words, problem: CurrentProblem): Html[] {
+function detailsOf(words: Words, problem: CurrentProblem): Html[] {
   const { rich, t } = words
   const since = rich('problem.since', { time: exactMoment(words, problem.since) })
   if (problem.kind === 'event') {
@@ -321,7 +323,7 @@ function auditOf(problem: CurrentProblem): string {
   return auditUrl({ ...(isInTrail && { event }), ...sinceIn(problem.since) }, OWN_PATHS.consoleAudit)
 }
 
-const SUBJECTS: Partial<Record<AlarmingEvent, string>> = {
+const SUBJECTS: Partial<Record<AlarmEvent, string>> = {
   store_unreachable: 'store',
   store_not_writable: 'store',
   upstream_failed: 'upstream',
@@ -348,7 +350,7 @@ function areaOf(name: string, { providerNames }: OverviewView): string {
 }
 
 /** The first finding is the cause of the others. Without a finding, links to Health, which looks for the cause. */
-function cause(words: Words, { severity, about, findings: [first, ...others] }: Trouble): Html | string {
+function cause(words: Words, { severity, about, findings: [first, ...others] }: ProblemCard): Html | string {
   const { rich } = words
   const health = html`<a href="${OWN_PATHS.consoleHealth}">${words.t('console.health')}</a>`
   if (!first)
@@ -371,9 +373,12 @@ function problemMessage(words: Words, problem: CurrentProblem, { providerNames }
 }
 
 /** The sums of the plots with their trends, each with a link to what it counts. */
-export function figures(words: Words, view: Pick<OverviewView, 'plot' | 'before' | 'isStoreAway' | 'range'>): Html {
+export function figures(
+  words: Words,
+  view: Pick<OverviewView, 'plot' | 'before' | 'isStoreUnavailable' | 'range'>,
+): Html {
   const { t } = words
-  const { plot, before, isStoreAway } = view
+  const { plot, before, isStoreUnavailable } = view
   const eventsOf = (event: AuditedCode) =>
     auditUrl({ event, ...(plot.at[0] !== undefined && sinceIn(plot.at[0] * 1000)) }, OWN_PATHS.consoleAudit)
   const counted = (name: string, columnOf: (plot: Plot) => Column, url: string) => ({
@@ -388,9 +393,10 @@ export function figures(words: Words, view: Pick<OverviewView, 'plot' | 'before'
   const rows = [
     {
       name: t('overview.sessions_now'),
-      number: isStoreAway ? t('overview.unavailable') : (now ?? '—'),
+      number: isStoreUnavailable ? t('overview.unavailable') : (now ?? '—'),
       column: plot.sessions,
-      change: isStoreAway || known.length < 2 || now === undefined || then === undefined ? undefined : now - then,
+      change:
+        isStoreUnavailable || known.length < 2 || now === undefined || then === undefined ? undefined : now - then,
       url: OWN_PATHS.consoleSessions,
     },
     counted(t('overview.sign_ins'), ({ signIns }) => signIns, eventsOf('sign_in')),

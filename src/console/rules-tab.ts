@@ -18,7 +18,7 @@ import { ANY_ROLE } from '../config/role-names.ts'
 import { languageOf, type OwnAnswer, pageAnswer } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import type { SignedInCaller } from '../identify/admission.ts'
-import type { RefusalsOfRule, ShadowRefusal } from '../observe/shadow-refusals.ts'
+import type { RuleRefusals, ShadowRefusal } from '../observe/shadow-refusals.ts'
 import { exactMoment, type Html } from '../pages/layout.ts'
 import { hoursText } from '../pages/notices.ts'
 import type { Words } from '../pages/words.ts'
@@ -99,7 +99,7 @@ export interface RulesView {
   readonly filter: string
   /** Absent if nothing was asked. */
   readonly verdict: RuleVerdict | undefined
-  readonly shadowRules: readonly { readonly rule: Rule; readonly refusals: RefusalsOfRule }[]
+  readonly shadowRules: readonly { readonly rule: Rule; readonly refusals: RuleRefusals }[]
 }
 
 interface HostChoice {
@@ -181,8 +181,8 @@ function verdictPart(words: Words, { rules, query }: RulesView, verdict: RuleVer
   ]
   if (mistakes.length > 0) return html`<div class="notice bad">${mistakes.map(text => html`<p>${text}</p>`)}</div>`
   if (!('rule' in verdict)) return html`<div class="notice ${kind}">${sentence}</div>`
-  const { rule, interpretation, shadow, condition, unsaid } = verdict
-  const names = unsaid?.map(name => UNSAID[name](words)).join(t('list.and'))
+  const { rule, interpretation, shadow, condition, unchecked } = verdict
+  const names = unchecked?.map(name => UNSAID[name](words)).join(t('list.and'))
   return html`<div class="notice ${kind}">${sentence}
 ${condition === undefined ? '' : html`<p>${t(`rules.${condition}`)} <code>${condition}</code></p>`}
 ${names === undefined ? '' : html`<p>${t('rules.unsaid', { names })}</p>`}

@@ -1,7 +1,7 @@
 // The sessions tab of the console, and the page of one session.
 
 import { html } from 'hono/html'
-import { errorAnswer, ifReachable, languageOf, type OwnAnswer, pageAnswer } from '../http/answers.ts'
+import { errorAnswer, ifStoreAvailable, languageOf, type OwnAnswer, pageAnswer } from '../http/answers.ts'
 import { clearCookie, type EndedNotice, readEnded } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import type { SignedInCaller } from '../identify/admission.ts'
@@ -34,10 +34,10 @@ export async function showSessions(
   const { loaded, cookies } = caller
   const words = languageOf(context.pages, request)
   const query = new URLSearchParams(request.search)
-  const text = (query.get('username') ?? '').trim().slice(0, LONGEST_SEARCH)
+  const text = (query.get('username') ?? '').trim().slice(0, MAX_SEARCH_LENGTH)
   const after = query.get('after') ?? ''
   const deviceName = await loadDeviceNames()
-  const found = await ifReachable(
+  const found = await ifStoreAvailable(
     context.observe.report,
     request,
     find(context.auth.sessions, text, after, words, deviceName),
@@ -49,7 +49,7 @@ export async function showSessions(
     })
   const ended = readEnded(context.auth.cookies, request.headers.cookie)
   const shown = found.users.map(user => shownSessions(user, text !== ''))
-  const hosts = await ifReachable(context.observe.report, request, hostsOf(context, shown.flat()))
+  const hosts = await ifStoreAvailable(context.observe.report, request, hostsOf(context, shown.flat()))
   const page = sessionsPage(words, {
     ...found,
     viewer: viewerOf(caller),
@@ -69,7 +69,7 @@ export async function showSessions(
 }
 
 /** Longer than any name. */
-const LONGEST_SEARCH = 200
+const MAX_SEARCH_LENGTH = 200
 
 /** The hosts that each session has entered; `undefined` without `hosts`. */
 async function hostsOf(
@@ -94,7 +94,7 @@ async function find(sessions: Sessions, text: string, after: string, words: Word
 }
 
 /** The log shows this many characters of a session's id. */
-const SHORTEST_ID = 10
+const MIN_ID_LENGTH = 10
 
 /** Matches any part of the username, display name, address or device, in any case, or the beginning of the session's id. */
 export function createMatcher(
@@ -114,7 +114,7 @@ export function createMatcher(
     return matches
   }
   return ({ key, summary }) => {
-    if (text.length >= SHORTEST_ID && key.startsWith(text)) return true
+    if (text.length >= MIN_ID_LENGTH && key.startsWith(text)) return true
     if (!summary) return false
     const { username, nickname, address = '', userAgent } = summary
     return includesIt(username) || includesIt(nickname) || includesIt(address) || isDevice(userAgent)
@@ -154,10 +154,10 @@ interface SessionsView {
 /** The form that the checkboxes belong to. */
 const CHOSEN = 'chosen'
 /** Without a search. A search finds the user's other sessions. */
-const MOST_SHOWN_OF_USER = 5
+const MAX_SHOWN_PER_USER = 5
 
 function shownSessions({ sessions }: UserSessions, isSearch: boolean): readonly ListedSession[] {
-  return isSearch ? sessions : sessions.slice(0, MOST_SHOWN_OF_USER)
+  return isSearch ? sessions : sessions.slice(0, MAX_SHOWN_PER_USER)
 }
 
 export function sessionsPage(words: Words, view: SessionsView): string {
@@ -325,7 +325,7 @@ function pageUrl(text: string, after?: string): string {
 
 // GET /_menshen/console/session: one session, active or ended, and its events in the audit trail.
 
-const MOST_EVENTS = 50
+const MAX_EVENTS = 50
 
 export async function showSession(
   context: ConsoleContext,
@@ -336,7 +336,7 @@ export async function showSession(
   const key = new URLSearchParams(request.search).get('key') ?? ''
   if (!isRecordKey(key)) return errorAnswer(context.pages, request, 'not_found', { cookies })
   const words = languageOf(context.pages, request)
-  const found = await ifReachable(context.observe.report, request, findSession(context, key))
+  const found = await ifStoreAvailable(context.observe.report, request, findSession(context, key))
   if (!found)
     return pageAnswer(context.pages, storeUnavailablePage(words, viewerOf(caller), 'sessions'), {
       status: 503,
@@ -367,9 +367,9 @@ async function findSession(
     auth.sessions.getListed(key),
     hostsOf(context, [{ key }]),
     keysOfUser(context, key),
-    observe.auditTrail.find({ session: shortKey(key), limit: MOST_EVENTS }),
+    observe.auditTrail.find({ session: shortKey(key), limit: MAX_EVENTS }),
   ])
-  return { session, hosts: hosts?.get(key), keys, events, areMore: next !== undefined && events.length === MOST_EVENTS }
+  return { session, hosts: hosts?.get(key), keys, events, areMore: next !== undefined && events.length === MAX_EVENTS }
 }
 
 /** Keys are revoked with all sessions of the user, not with a single one. */
@@ -425,17 +425,17 @@ function fields(
   if (!summary) return html`<p>${t('console.unreadable')}</p>${endButtons(words, key, '')}`
   const { username, userRole, provider = '', userAgent = '', address } = summary
   return html`<dl class="session-fields">
-${fact(t('console.user'), html`${userName(words, summary)}${own}`)}
-${names.providers ? fact(t('session.provider'), providerLabel(words, names.providers, provider)) : ''}
-${fact(t('session.role'), roleName(words, userRole))}
-${fact(t('device.title'), html`${deviceIcon(userAgent)} ${names.deviceName(words, userAgent)}${boundTag(words, summary)}${userAgent === '' ? '' : html`<br><code class="dim">${userAgent}</code>`}`)}
-${fact(t('device.address'), address ?? t('device.address_unknown'))}
-${hosts && hosts.length > 0 ? fact(t('console.hosts'), hostList(hosts)) : ''}
-${fact(t('console.signed_in_at'), moment(words, summary.signedInAt))}
-${fact(t('console.seen_at'), moment(words, summary.seenAt))}
-${fact(t('session.expires'), moment(words, expiresAt))}
-${idleEnd === undefined ? '' : fact(t('session.idle_ends'), moment(words, idleEnd))}
-${keys.length > 0 ? fact(t('console.keys'), keyList(words, keys)) : ''}
+${detailRow(t('console.user'), html`${userName(words, summary)}${own}`)}
+${names.providers ? detailRow(t('session.provider'), providerLabel(words, names.providers, provider)) : ''}
+${detailRow(t('session.role'), roleName(words, userRole))}
+${detailRow(t('device.title'), html`${deviceIcon(userAgent)} ${names.deviceName(words, userAgent)}${boundTag(words, summary)}${userAgent === '' ? '' : html`<br><code class="dim">${userAgent}</code>`}`)}
+${detailRow(t('device.address'), address ?? t('device.address_unknown'))}
+${hosts && hosts.length > 0 ? detailRow(t('console.hosts'), hostList(hosts)) : ''}
+${detailRow(t('console.signed_in_at'), moment(words, summary.signedInAt))}
+${detailRow(t('console.seen_at'), moment(words, summary.seenAt))}
+${detailRow(t('session.expires'), moment(words, expiresAt))}
+${idleEnd === undefined ? '' : detailRow(t('session.idle_ends'), moment(words, idleEnd))}
+${keys.length > 0 ? detailRow(t('console.keys'), keyList(words, keys)) : ''}
 </dl>
 ${endButtons(words, key, username)}`
 }
@@ -448,7 +448,7 @@ function keyList(words: Words, keys: readonly PersonalKey[]) {
   )}`
 }
 
-function fact(name: string, value: unknown) {
+function detailRow(name: string, value: unknown) {
   return html`<div><dt>${name}</dt><dd>${value}</dd></div>`
 }
 

@@ -20,7 +20,7 @@ interface AuthorizeOptions {
 export function authorizeRoute({ client, users, grants, wordsOf, now }: AuthorizeOptions) {
   return async (c: Context): Promise<Response> => {
     const words = wordsOf(c)
-    const request = judgeAuthorizationRequest(new URL(c.req.url).searchParams, client)
+    const request = validateAuthorizationRequest(new URL(c.req.url).searchParams, client)
     if (request.verdict === 'untrusted')
       return c.html(messagePage(words, [words.badRequest, words[request.reason]]), 400)
 
@@ -61,7 +61,7 @@ type AuthorizationRequest =
     }
   | { readonly verdict: 'accepted'; readonly challenge: string | undefined; readonly state: string | undefined }
 
-export function judgeAuthorizationRequest(query: URLSearchParams, client: RegisteredClient): AuthorizationRequest {
+export function validateAuthorizationRequest(query: URLSearchParams, client: RegisteredClient): AuthorizationRequest {
   if (single(query, 'client_id') !== client.id) {
     return { verdict: 'untrusted', reason: 'badClientId' }
   }

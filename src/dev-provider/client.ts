@@ -36,7 +36,7 @@ export function isSameSecret(given: string, expected: string): boolean {
 }
 
 /** Whether the PKCE verifier is the one that the S256 challenge was made from. */
-export function provesChallenge(verifier: string, challenge: string): boolean {
+export function matchesChallenge(verifier: string, challenge: string): boolean {
   return isSameSecret(sha256(verifier).toString('base64url'), challenge)
 }
 

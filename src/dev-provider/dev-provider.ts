@@ -11,7 +11,7 @@ import { methodNotAllowed } from 'hono/method-not-allowed'
 import { authorizeRoute } from './authorize.ts'
 import type { RegisteredClient } from './client.ts'
 import { browserLogoutRoute, serverLogoutRoute } from './end-session.ts'
-import { createMisbehaviour } from './misbehaviour.ts'
+import { createFaultInjection } from './fault-injection.ts'
 import { createNodeListener, MAX_BODY_BYTES } from './node-listener.ts'
 import { messagePage } from './page.ts'
 import { panelChangeRoute, panelRoute } from './panel.ts'
@@ -95,13 +95,13 @@ interface AppOptions {
 export async function createApp({ client, users, language, now, closing }: AppOptions): Promise<Hono> {
   const wordsOf = createDevWords(language)
   const grants = createGrants()
-  const misbehaviour = createMisbehaviour()
+  const faults = createFaultInjection()
   const style = await readFile(new URL('pages/style.css', import.meta.url), 'utf8')
   const icon = await readFile(new URL('pages/icon.svg', import.meta.url), 'utf8')
 
   // The call is processed immediately and only its answer is late: a caller that gives up cannot tell, as with a real provider.
   const delayed: MiddlewareHandler = async (_, next) => {
-    const { delayMs } = misbehaviour.current()
+    const { delayMs } = faults.current()
     await next()
     if (delayMs > 0) await sleep(delayMs, undefined, { signal: closing }).catch(() => undefined)
   }
@@ -112,12 +112,12 @@ export async function createApp({ client, users, language, now, closing }: AppOp
   const authorize = authorizeRoute({ client, users, grants, wordsOf, now })
   app.get('/oauth/authorize', authorize)
   app.post('/oauth/authorize', authorize)
-  app.post('/oauth/token', delayed, tokenRoute(client, grants, misbehaviour, now))
-  app.get('/api/bff/v1.2/oauth2/userinfo', delayed, userInfoRoute(grants, misbehaviour, now))
+  app.post('/oauth/token', delayed, tokenRoute(client, grants, faults, now))
+  app.get('/api/bff/v1.2/oauth2/userinfo', delayed, userInfoRoute(grants, faults, now))
   app.get('/oauth/logout', browserLogoutRoute(client, wordsOf))
   app.post('/oauth/logout', delayed, serverLogoutRoute(client, grants))
-  app.get('/', panelRoute(grants, misbehaviour, wordsOf, now))
-  app.post('/panel', panelChangeRoute(misbehaviour, wordsOf))
+  app.get('/', panelRoute(grants, faults, wordsOf, now))
+  app.post('/panel', panelChangeRoute(faults, wordsOf))
   app.post('/language', languageRoute)
   app.get('/style.css', c => c.body(style, 200, { 'Content-Type': 'text/css; charset=utf-8' }))
   app.get('/icon.svg', c => c.body(icon, 200, { 'Content-Type': 'image/svg+xml' }))

@@ -3,27 +3,27 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
 import { readFormFields, senderOf } from './client.ts'
-import { ALWAYS, DEFAULT_KNOBS, KNOBS, type Knobs, type Misbehaviour, readChange } from './misbehaviour.ts'
+import { ALWAYS, DEFAULT_KNOBS, type FaultInjection, KNOBS, type Knobs, readChange } from './fault-injection.ts'
 import { type DevHtml, devPage, messagePage } from './page.ts'
 import type { GrantedSession, Grants } from './tokens.ts'
 import type { DevWords, WordsOf } from './words.ts'
 
-export function panelRoute(grants: Grants, misbehaviour: Misbehaviour, wordsOf: WordsOf, now: () => number) {
-  return (c: Context) => c.html(panelPage(wordsOf(c), misbehaviour.current(), grants.sessions(now())))
+export function panelRoute(grants: Grants, faults: FaultInjection, wordsOf: WordsOf, now: () => number) {
+  return (c: Context) => c.html(panelPage(wordsOf(c), faults.current(), grants.sessions(now())))
 }
 
-export function panelChangeRoute(misbehaviour: Misbehaviour, wordsOf: WordsOf) {
+export function panelChangeRoute(faults: FaultInjection, wordsOf: WordsOf) {
   return async (c: Context): Promise<Response> => {
     const words = wordsOf(c)
     if (senderOf(c.req.raw) !== 'own page') return c.html(messagePage(words, words.panelOnly), 403)
     const form = await readFormFields(c.req.raw)
     if (form?.has('reset')) {
-      misbehaviour.reset()
+      faults.reset()
       return c.redirect('/', 303)
     }
     const change = form && readChange(form)
     if (!change) return c.html(messagePage(words, words.badValue), 400)
-    misbehaviour.change(change)
+    faults.change(change)
     return c.redirect('/', 303)
   }
 }

@@ -5,24 +5,24 @@ import type { Context } from 'hono'
 import {
   isAuthenticated,
   isSameSecret,
+  matchesChallenge,
   newSecret,
-  provesChallenge,
   type RegisteredClient,
   readFormFields,
 } from './client.ts'
 import { createExpiringMap } from './expiring-map.ts'
-import type { Misbehaviour } from './misbehaviour.ts'
+import type { FaultInjection } from './fault-injection.ts'
 import type { DevUserInfo } from './users.ts'
 
-export function tokenRoute(client: RegisteredClient, grants: Grants, misbehaviour: Misbehaviour, now: () => number) {
+export function tokenRoute(client: RegisteredClient, grants: Grants, faults: FaultInjection, now: () => number) {
   return async (c: Context): Promise<Response> => {
-    if (misbehaviour.strikes('failTokenCalls')) return c.text('told to fail', 500)
+    if (faults.strikes('failTokenCalls')) return c.text('told to fail', 500)
 
     const form = await readFormFields(c.req.raw)
     if (!form) return oauthError(c, 'invalid_request', 'the body must be a form without repeated parameters')
     if (!isAuthenticated(client, form)) return oauthError(c, 'invalid_client', 'bad client credentials')
 
-    const seconds = misbehaviour.current().accessTokenSeconds
+    const seconds = faults.current().accessTokenSeconds
     switch (form.get('grant_type')) {
       case 'authorization_code': {
         const code = form.get('code')
@@ -35,7 +35,7 @@ export function tokenRoute(client: RegisteredClient, grants: Grants, misbehaviou
         const refreshToken = form.get('refresh_token')
         if (!refreshToken) return oauthError(c, 'invalid_request', 'refresh_token is missing')
         if ((form.get('scope') ?? 'read') !== 'read') return oauthError(c, 'invalid_scope', 'scope must be read')
-        if (misbehaviour.strikes('refuseRefreshes')) return oauthError(c, 'invalid_grant', 'told to refuse')
+        if (faults.strikes('refuseRefreshes')) return oauthError(c, 'invalid_grant', 'told to refuse')
         const tokens = grants.refresh(refreshToken, seconds, now())
         return tokens
           ? c.json(tokens)
@@ -122,7 +122,7 @@ export function createGrants() {
 /** A verifier without a challenge is refused too: the challenge was removed from the authorization request. */
 function isProven(verifier: string | undefined, challenge: string | undefined): boolean {
   if (verifier === undefined || challenge === undefined) return verifier === challenge
-  return provesChallenge(verifier, challenge)
+  return matchesChallenge(verifier, challenge)
 }
 
 function split(token: string): { id: string; secret: string } {
@@ -161,8 +161,10 @@ export function newFamily(user: DevUserInfo, now: number): FamilyBase {
 
 /** The family with a further access token, and a new refresh token that replaces the previous one. */
 export function withNewTokens(family: FamilyBase, seconds: number, now: number): TokenFamily {
-  const living = family.accessTokens.filter(({ expiresAt }) => expiresAt > now)
-  const accessTokens = [...living, { secret: newSecret(), expiresAt: now + seconds * 1000 }].slice(-MAX_ACCESS_TOKENS)
+  const unexpired = family.accessTokens.filter(({ expiresAt }) => expiresAt > now)
+  const accessTokens = [...unexpired, { secret: newSecret(), expiresAt: now + seconds * 1000 }].slice(
+    -MAX_ACCESS_TOKENS,
+  )
   return { ...family, refreshSecret: newSecret(), accessTokens }
 }
 
@@ -188,9 +190,9 @@ export function hasAccessToken({ accessTokens }: TokenFamily, secret: string, no
 
 // GET /api/bff/v1.2/oauth2/userinfo: who an access token belongs to, in the provider's envelope.
 
-export function userInfoRoute(grants: Grants, misbehaviour: Misbehaviour, now: () => number) {
+export function userInfoRoute(grants: Grants, faults: FaultInjection, now: () => number) {
   return (c: Context): Response => {
-    if (misbehaviour.strikes('failUserInfoCalls')) return c.text('told to fail', 500)
+    if (faults.strikes('failUserInfoCalls')) return c.text('told to fail', 500)
 
     const [, accessToken] = /^Bearer +(\S+)$/i.exec(c.req.header('authorization') ?? '') ?? []
     const user = accessToken && grants.userOf(accessToken, now())
@@ -200,7 +202,7 @@ export function userInfoRoute(grants: Grants, misbehaviour: Misbehaviour, now: (
     }
 
     const requestId = randomUUID()
-    return misbehaviour.strikes('denyUserInfoCalls')
+    return faults.strikes('denyUserInfoCalls')
       ? c.json({ success: false, code: '500', data: null, message: 'told to fail', requestId })
       : c.json({ success: true, code: '200', data: user, message: null, requestId })
   }

@@ -173,7 +173,7 @@ export function createDevWords(language: string): WordsOf {
   return c => {
     const [, chosen = ''] = new RegExp(`(?:^|;\\s*)${COOKIE}=([\\w-]*)`).exec(c.req.header('cookie') ?? '') ?? []
     if (isLang(chosen)) return WORDS[chosen]
-    if (language === 'auto') return WORDS[liked(c.req.header('accept-language') ?? '')]
+    if (language === 'auto') return WORDS[preferredLanguage(c.req.header('accept-language') ?? '')]
     return WORDS[isLang(language) ? language : 'zh-CN']
   }
 }
@@ -199,7 +199,7 @@ function isLang(text: string): text is Lang {
 }
 
 /** Whichever of the two languages comes first in Accept-Language. */
-function liked(acceptLanguage: string): Lang {
+function preferredLanguage(acceptLanguage: string): Lang {
   const [first] = /\b(zh|en)\b/i.exec(acceptLanguage) ?? []
   return first?.toLowerCase() === 'en' ? 'en' : 'zh-CN'
 }

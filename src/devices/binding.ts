@@ -19,7 +19,7 @@ export { type BoundDevice, type DeviceBinding, isBound, type OfferedDevice }
 export const BOUND_SECONDS = 600
 const BOUND_MS = BOUND_SECONDS * 1000
 /** A browser measures the cookie's age from when it received it. */
-const ON_THE_WAY_MS = 5000
+const TRANSIT_MARGIN_MS = 5000
 
 /** 32 bytes in base64url. */
 const CHALLENGE_LENGTH = 43
@@ -94,7 +94,7 @@ export function mayWait(signedInAt: number, now: number): boolean {
 }
 
 function newCookie(now: number): BoundCookie {
-  return { value: randomText(24), until: now + BOUND_MS + ON_THE_WAY_MS }
+  return { value: randomText(24), until: now + BOUND_MS + TRANSIT_MARGIN_MS }
 }
 
 function randomText(bytes: number): string {

@@ -85,7 +85,7 @@ export function createDevices(options: DevicesOptions): DeviceCheck {
   function reportMissing(request: CredentialRequest, loaded: LoadedSession): undefined {
     const notes = notesOf(loaded)
     const at = now()
-    if (notes.reportedAt !== undefined && at - notes.reportedAt < REPORTED_EVERY_MS) return
+    if (notes.reportedAt !== undefined && at - notes.reportedAt < REPORT_INTERVAL_MS) return
     notes.reportedAt = at
     report('device_missing', requestFields(request, loaded))
   }
@@ -134,7 +134,7 @@ function asSeen(device: DeviceBinding | undefined): BoundDevice | undefined {
   return isBound(device) && !device.isSeen ? seenDevice(device) : undefined
 }
 
-const REPORTED_EVERY_MS = 60_000
+const REPORT_INTERVAL_MS = 60_000
 
 function notesOf(loaded: LoadedSession): DeviceNotes {
   loaded.deviceNotes ??= {}

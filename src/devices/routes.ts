@@ -32,7 +32,7 @@ import { offersDevices } from './devices.ts'
 const COOKIE_ATTRIBUTES = 'Path=/; HttpOnly; SameSite=Lax; Secure'
 
 /** A browser's proof has about 500 characters. */
-const LONGEST_PROOF = 4096
+const MAX_PROOF_LENGTH = 4096
 /** The browser must send each coordinate as 32 bytes in base64url. */
 const COORDINATE = /^[\w-]{43}$/
 
@@ -53,8 +53,8 @@ async function registerDevice(context: SignInContext, request: GatewayRequest): 
   const found = await findSession(context, request, ticketIn(proofIn(request)))
   if ('outcome' in found) return found
   const { ticket, loaded } = found
-  const giveBack = await auth.rateLimit.take('device', request)
-  if (!giveBack) return tooManyAnswer(context.pages, request)
+  const refund = await auth.rateLimit.take('device', request)
+  if (!refund) return tooManyAnswer(context.pages, request)
   const refuse = (reason: RefusedProof['reason']) => {
     observeRefused(context, request, loaded, 'register', reason)
     const status = reason === 'challenge' || reason === 'late' ? 403 : 400
@@ -70,7 +70,7 @@ async function registerDevice(context: SignInContext, request: GatewayRequest): 
   })
   if (!latest) return unauthenticated(context, request)
   if (!bound) return refuse('challenge')
-  giveBack()
+  refund()
   context.observe.report('device_bound', requestFields(request, latest))
   return sessionAnswer(context, bound)
 }
@@ -86,8 +86,8 @@ async function refreshDevice(context: SignInContext, request: GatewayRequest): P
     return notFound(context, request)
   const proof = proofIn(request)
   if (proof === undefined) return challengeAnswer(context, request, device)
-  const giveBack = await auth.rateLimit.take('device', request)
-  if (!giveBack) return tooManyAnswer(context.pages, request)
+  const refund = await auth.rateLimit.take('device', request)
+  if (!refund) return tooManyAnswer(context.pages, request)
   const signed = await readProof(proof, device, now())
   let renewed: BoundDevice | undefined
   let latest: LoadedSession | undefined = loaded
@@ -99,7 +99,7 @@ async function refreshDevice(context: SignInContext, request: GatewayRequest): P
     if (!latest) return unauthenticated(context, request)
   }
   if (renewed) {
-    giveBack()
+    refund()
     return sessionAnswer(context, renewed)
   }
   // An old challenge does not mean theft: proofs can be late. The session goes on, and the browser signs the newest challenge.
@@ -175,7 +175,7 @@ async function readProof(proof: string, { x, y }: PublicPoint, now: number): Pro
 }
 
 function headerOf(proof: string | undefined): ReturnType<typeof decodeProtectedHeader> | undefined {
-  if (proof === undefined || proof.length > LONGEST_PROOF) return undefined
+  if (proof === undefined || proof.length > MAX_PROOF_LENGTH) return undefined
   try {
     return decodeProtectedHeader(proof)
   } catch {

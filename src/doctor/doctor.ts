@@ -26,13 +26,13 @@ export interface KnownFindings {
 }
 
 /** A page that is left open does not call the provider and the application more often than this. */
-const LOOK_AGAIN_MS = 600_000
+const REFRESH_MS = 600_000
 
 export function createKnownFindings(examine: () => Promise<Finding[]>, now: () => number): KnownFindings {
   const findings = createCachedValue({
     load: examine,
-    freshMs: LOOK_AGAIN_MS,
-    retryMs: LOOK_AGAIN_MS,
+    freshMs: REFRESH_MS,
+    retryMs: REFRESH_MS,
     staleWhileReloading: true,
     now,
   })

@@ -27,9 +27,9 @@ export interface ExamineOptions {
   readonly store?: Store
 }
 
-const LONGEST_CALL_MS = 10_000
+const MAX_CALL_TIMEOUT_MS = 10_000
 /** Discovery, the token endpoint, the token endpoint with up to two other settings, and opening a connection. */
-const CALLS_IN_A_ROW = 5
+const MAX_SEQUENTIAL_CALLS = 5
 
 export async function examine(examined: ExamineOptions): Promise<Finding[]> {
   const { settings, config, plans, now, misspelt = [], store } = examined
@@ -45,11 +45,11 @@ export async function examine(examined: ExamineOptions): Promise<Finding[]> {
     ...hostProbes({ settings, config, timeoutMs, now, proxy: proxyProbeOptions(examined) }),
     { name: 'time', run: async () => [timeFinding(now())] },
   ]
-  return runProbes(probes, CALLS_IN_A_ROW * timeoutMs + 2000)
+  return runProbes(probes, MAX_SEQUENTIAL_CALLS * timeoutMs + 2000)
 }
 
 function callTimeout({ PROVIDER_TIMEOUT_MS }: Settings): number {
-  return Math.min(PROVIDER_TIMEOUT_MS, LONGEST_CALL_MS)
+  return Math.min(PROVIDER_TIMEOUT_MS, MAX_CALL_TIMEOUT_MS)
 }
 
 export function proxyProbeOptions({

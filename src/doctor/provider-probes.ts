@@ -70,8 +70,8 @@ async function probeProvider(name: string, plan: ProviderPlan, { settings, now }
       Promise.all(further.map(origin => probeOrigin(name, origin, { timeoutMs, now }))),
       discovered(target, metadata),
       probeKeys(target, metadata),
-      askForCode(target, metadata, variant => createProvider(variant, { settings, now, report })),
-      askAuthorization(target),
+      probeClientAuth(target, metadata, variant => createProvider(variant, { settings, now, report })),
+      probeAuthorization(target),
       probeClientCertificate(target),
     ])
     return found.flat(2)
@@ -99,15 +99,15 @@ async function noDiscovery({ name, plan, fetch }: ProbeTarget, error: Error): Pr
 }
 
 /** No address has more folders than this. */
-const MOST_FOLDERS = 6
+const MAX_PATH_SEGMENTS = 6
 const openIdDocument = z.object({ issuer: z.url({ protocol: /^https?$/ }), token_endpoint: z.string() })
 
 /** The issuer of the same host that has its metadata at this address or above it; `undefined` if there is none. */
 async function findIssuer(address: string | undefined, fetch: BoundedFetch): Promise<string | undefined> {
   if (address === undefined || !URL.canParse(address)) return undefined
   const { origin, hostname, pathname } = new URL(address)
-  const folders = pathname.split('/').filter(Boolean).slice(0, MOST_FOLDERS)
-  const bases = folders.map((_, index) => `/${folders.slice(0, folders.length - index).join('/')}`)
+  const segments = pathname.split('/').filter(Boolean).slice(0, MAX_PATH_SEGMENTS)
+  const bases = segments.map((_, index) => `/${segments.slice(0, segments.length - index).join('/')}`)
   const found = await Promise.all(
     [...bases, ''].map(async base => {
       try {
@@ -173,7 +173,7 @@ async function probeKeys({ name, fetch }: ProbeTarget, { endpoints }: Metadata):
 }
 
 /** `connect` creates a provider with settings that differ from those in use. */
-async function askForCode(
+async function probeClientAuth(
   { name, plan, provider, redirectUri, fetch }: ProbeTarget,
   metadata: Metadata,
   connect: (variant: ProviderPlan) => Provider,
@@ -183,9 +183,9 @@ async function askForCode(
     const other = connect(variant)
     return probeClient(what, variant, redirectUri, ask(other)).finally(() => other.close())
   }
-  let ask = redeemMadeUp
+  let ask = redeemInvalidCode
   let finding = await probeClient(what, plan, redirectUri, ask(provider))
-  if (plan.kind !== 'oidc' && isElsewhere(finding)) {
+  if (plan.kind !== 'oidc' && isWrongEndpoint(finding)) {
     const issuer = await findIssuer(plan.endpoints.token, fetch)
     if (issuer) {
       const seen = phrase('is_openid_connect', { preset: plan.preset })
@@ -195,14 +195,14 @@ async function askForCode(
   // A client without a secret cannot introspect.
   if (finding.level === 'good' && metadata.endpoints.introspection !== undefined && plan.clientAuth !== 'none') {
     // Some providers check the code first and refuse a made-up one from any client.
-    const second = await probeClient(what, plan, redirectUri, introspectMadeUp(provider))
+    const second = await probeClient(what, plan, redirectUri, introspectInvalidToken(provider))
     const isDoubtful = second.seen.code === 'client_refused'
-    const stranger = { ...plan, clientId: `menshen-doctor-${randomBytes(8).toString('hex')}` }
-    if (!isDoubtful || (await probe(stranger, redeemMadeUp)).seen.code !== 'client_known') return [finding]
+    const unknownClient = { ...plan, clientId: `menshen-doctor-${randomBytes(8).toString('hex')}` }
+    if (!isDoubtful || (await probe(unknownClient, redeemInvalidCode)).seen.code !== 'client_known') return [finding]
     finding = second
-    ask = introspectMadeUp
+    ask = introspectInvalidToken
   }
-  if (finding.level === 'good' || !MAY_BE_CLIENT_AUTH.includes(finding.seen.code)) return [finding]
+  if (finding.level === 'good' || !CLIENT_AUTH_FINDINGS.includes(finding.seen.code)) return [finding]
   for (const { variant, setting } of variantsOf(plan, metadata))
     if ((await probe(variant, ask)).seen.code === 'client_known')
       return [failure(what, finding.seen, phrase('accepted_with_setting', { setting: settingFor(plan, setting) }))]
@@ -210,7 +210,7 @@ async function askForCode(
 }
 
 /** Introspection shows whether the client is accepted: if so, it answers that the token is not valid. */
-async function introspectMadeUp(provider: Provider): Promise<unknown> {
+async function introspectInvalidToken(provider: Provider): Promise<unknown> {
   const answer = await provider.introspect(`menshen-doctor-${randomBytes(16).toString('hex')}`)
   const isActive = z.object({ active: z.literal(true) }).safeParse(answer).success
   if (isActive) return answer
@@ -218,12 +218,12 @@ async function introspectMadeUp(provider: Provider): Promise<unknown> {
 }
 
 /** Whether the answer does not come from a token endpoint of this preset. */
-function isElsewhere({ seen }: Finding): boolean {
-  if (seen.code !== 'client_refused') return NOT_A_TOKEN_ENDPOINT.includes(seen.code)
+function isWrongEndpoint({ seen }: Finding): boolean {
+  if (seen.code !== 'client_refused') return WRONG_ENDPOINT_FINDINGS.includes(seen.code)
   return !CLIENT_REFUSED.some(name => String(seen.values.answer).includes(name))
 }
 
-async function redeemMadeUp(provider: Provider): Promise<unknown> {
+async function redeemInvalidCode(provider: Provider): Promise<unknown> {
   const { plan } = provider
   const code = `menshen-doctor-${randomBytes(16).toString('hex')}`
   const verifier = plan.pkce ? newTicket() : undefined
@@ -233,13 +233,13 @@ async function redeemMadeUp(provider: Provider): Promise<unknown> {
 }
 
 /** Seen if the address is not that of a token endpoint. */
-const NOT_A_TOKEN_ENDPOINT: readonly string[] = [
+const WRONG_ENDPOINT_FINDINGS: readonly string[] = [
   'no_token_endpoint',
   'code_answer_unclear',
   'answer_not_json',
 ] satisfies PhraseCode[]
 /** Seen if the client may authenticate in another way than the provider expects. */
-const MAY_BE_CLIENT_AUTH: readonly string[] = [
+const CLIENT_AUTH_FINDINGS: readonly string[] = [
   'client_refused',
   'with_cause',
   'code_answer_unclear',
@@ -272,7 +272,7 @@ function settingFor({ id }: ProviderPlan, [name, field, value]: Variant['setting
 }
 
 /** Requests the sign-in page as a browser would. The answer also shows the provider's time. */
-async function askAuthorization(target: ProbeTarget): Promise<Finding[]> {
+async function probeAuthorization(target: ProbeTarget): Promise<Finding[]> {
   const { name, plan, provider, fetch, redirectUri, now } = target
   const what = `${name} redirect address`
   try {
@@ -284,8 +284,8 @@ async function askAuthorization(target: ProbeTarget): Promise<Finding[]> {
     const isPushed = new URL(url).searchParams.has('request_uri')
     return [
       ...(isPushed ? [good(`${name} pushed request`, phrase('pushed'))] : []),
-      await judgeRedirect(what, target, response),
-      ...judgeClock(`${name} clock`, response, now(), CLOCK_FAILURE_MS[plan.kind]),
+      await redirectFinding(what, target, response),
+      ...clockFindings(`${name} clock`, response, now(), CLOCK_FAILURE_MS[plan.kind]),
     ]
   } catch (error) {
     const seen = phrase('sign_in_page_unseen', { reason: whatFailed(error) })
@@ -323,7 +323,7 @@ function challenge() {
 
 const CLIENT_ERRORS = ['unauthorized_client', 'invalid_client', 'access_denied']
 
-async function judgeRedirect(
+async function redirectFinding(
   what: string,
   { provider, redirectUri }: ProbeTarget,
   { status, headers }: WholeAnswer,
@@ -348,7 +348,7 @@ async function judgeRedirect(
       phrase('register_redirect_and_check', { url: redirectUri }),
     )
   if (status >= 500) return failure(what, phrase('sign_in_page_broken', { status }), phrase('ask_provider_admin'))
-  if (NO_SUCH_PLACE.includes(status))
+  if (NOT_FOUND_STATUSES.includes(status))
     return failure(what, phrase('redirect_answered', { status, url: redirectUri }), phrase('check_address_and_client'))
   if (status >= 400)
     return failure(
@@ -359,7 +359,7 @@ async function judgeRedirect(
   return good(what, phrase('redirect_accepted_so_far', { url: redirectUri }))
 }
 
-function judgeClock(what: string, { headers }: WholeAnswer, now: number, failureMs: number): Finding[] {
+function clockFindings(what: string, { headers }: WholeAnswer, now: number, failureMs: number): Finding[] {
   const theirs = Date.parse(headers.get('date') ?? '')
   if (Number.isNaN(theirs)) return []
   const apart = Math.abs(theirs - now)
@@ -381,7 +381,7 @@ const REDIRECT_REFUSED = ['redirect_uri_mismatch', 'invalid_redirect_uri', 'redi
 /** WeCom: a wrong code; a wrong secret, id or company. */
 const COMPANY_CODE_REFUSED = ['40029', '40163', '42003']
 const COMPANY_CLIENT_REFUSED = ['40001', '40013', '40056', '40091']
-const NO_SUCH_PLACE = [404, 405, 410]
+const NOT_FOUND_STATUSES = [404, 405, 410]
 
 /** `attempt` is the redemption of a code that the provider never gave. */
 export async function probeClient(
@@ -393,12 +393,12 @@ export async function probeClient(
   try {
     await attempt
   } catch (error) {
-    return error instanceof RefusalError ? judge(what, plan, redirectUri, error) : unusable(what, plan, error)
+    return error instanceof RefusalError ? clientFinding(what, plan, redirectUri, error) : unusable(what, plan, error)
   }
   return failure(what, phrase('made_up_code_accepted'), phrase('do_not_use_provider'))
 }
 
-function judge(what: string, plan: ProviderPlan, redirectUri: string, error: RefusalError): Finding {
+function clientFinding(what: string, plan: ProviderPlan, redirectUri: string, error: RefusalError): Finding {
   const { status, errorCode = '' } = error
   const isCompany = plan.kind === 'company_token'
   const answer = `${status}${errorCode && ` ${errorCode}`}`
@@ -414,7 +414,7 @@ function judge(what: string, plan: ProviderPlan, redirectUri: string, error: Ref
   if (error.remedy) return failure(what, whatFailed(error), error.remedy)
   if (clientRefused.includes(errorCode) || status === 401)
     return failure(what, phrase('client_refused', { answer }), phrase('check_client_credentials'))
-  if (NO_SUCH_PLACE.includes(status))
+  if (NOT_FOUND_STATUSES.includes(status))
     return failure(what, phrase('no_token_endpoint', { answer }), phrase('check_provider_addresses'))
   if (status >= 500) return failure(what, phrase('token_endpoint_broken', { answer }), phrase('ask_provider_admin'))
   return warning(what, phrase('code_answer_unclear', { answer }), phrase('sign_in_will_tell'))

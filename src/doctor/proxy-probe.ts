@@ -15,11 +15,11 @@ import { sanitize } from '../util/safe-text.ts'
 import { codeOf, DOCTOR_AGENT, type Finding, failure, good, type Probe, reasonOf, warning } from './finding.ts'
 
 /** An address for documentation (RFC 5737): a server that accepts it accepts any address. */
-const MADE_UP_ADDRESS = '192.0.2.1'
+const FORGED_ADDRESS = '192.0.2.1'
 const ANSWER_LIMIT = 16 * 1024
 /** The resolver does not know the name, or cannot answer for now. */
-const UNKNOWN_NAME = ['ENOTFOUND', 'EAI_AGAIN']
-const NOTHING_BEHIND = [502, 503, 504]
+const DNS_ERROR_CODES = ['ENOTFOUND', 'EAI_AGAIN']
+const GATEWAY_ERROR_STATUSES = [502, 503, 504]
 
 const arrival = z.object({
   proof: z.string(),
@@ -51,8 +51,8 @@ export async function probeProxy(options: ProxyProbeOptions): Promise<Finding[]>
   const plain = await ask(options, {})
   if (!('proof' in plain)) return [noArrival(options.settings.BASE_URL, plain)]
   const socket = await ask(options, SOCKET_HEADERS)
-  const findings = [judgeHost(plain, options), judgeProto(plain, options), judgeClient(plain, options)]
-  return [...findings, judgeUpgrade(socket, options)]
+  const findings = [hostFinding(plain, options), protoFinding(plain, options), clientAddressFinding(plain, options)]
+  return [...findings, upgradeFinding(socket, options)]
 }
 
 /** Whether Menshen with these settings answers there: then a request that it forwards there would come back to it. */
@@ -87,7 +87,7 @@ async function ask(
   const headers = {
     'user-agent': DOCTOR_AGENT,
     [CHALLENGE_HEADER]: challenge,
-    'x-forwarded-for': MADE_UP_ADDRESS,
+    'x-forwarded-for': FORGED_ADDRESS,
     accept: 'application/json',
     ...more,
   }
@@ -152,7 +152,7 @@ function noArrival(url: string, missed: ProbeFailure): Finding {
     const isCertificate = /CERT|SIGNED|ISSUER|VERIFY/.test(code)
     if (isCertificate)
       return failure('proxy', phrase('base_url_certificate', { url, code }), phrase('browsers_refuse_it'))
-    if (UNKNOWN_NAME.includes(code))
+    if (DNS_ERROR_CODES.includes(code))
       return warning(
         'proxy',
         phrase('base_url_unknown', { host: new URL(url).hostname, code }),
@@ -165,12 +165,12 @@ function noArrival(url: string, missed: ProbeFailure): Finding {
     return warning('proxy', phrase('nothing_at_base_url', { url, code: reason }), phrase('start_and_ask_again'))
   }
   const { status } = missed
-  if (NOTHING_BEHIND.includes(status))
+  if (GATEWAY_ERROR_STATUSES.includes(status))
     return warning('proxy', phrase('nothing_behind_proxy', { url, status }), phrase('start_and_check_proxy'))
   return failure('proxy', phrase('something_else_answers', { url, status }), phrase('check_base_url_and_secrets'))
 }
 
-function judgeHost({ host }: Arrival, { settings }: ProxyProbeOptions): Finding {
+function hostFinding({ host }: Arrival, { settings }: ProxyProbeOptions): Finding {
   const expected = new URL(settings.BASE_URL).host
   if (host.toLowerCase() === expected) return good('proxy host', phrase('host_arrives', { host: expected }))
   const seen = phrase('host_arrives_wrong', { host: sanitize(host, 100), expected })
@@ -182,7 +182,7 @@ function isDirect({ BASE_URL, PORT, TLS_CERT_FILE }: ProxyProbeOptions['settings
   return portIn(BASE_URL) === PORT && (isLoopback(BASE_URL) || TLS_CERT_FILE !== undefined)
 }
 
-function judgeProto({ proto }: Arrival, { settings }: ProxyProbeOptions): Finding {
+function protoFinding({ proto }: Arrival, { settings }: ProxyProbeOptions): Finding {
   const what = 'proxy proto'
   const expected = isSecure(settings) ? 'https' : 'http'
   if (isDirect(settings) || settings.TLS_CERT_FILE)
@@ -193,16 +193,16 @@ function judgeProto({ proto }: Arrival, { settings }: ProxyProbeOptions): Findin
   return warning(what, phrase('proto_arrives_wrong', { proto: sanitize(proto), expected }), phrase('check_proto'))
 }
 
-function judgeClient({ client, peer, isTrusted }: Arrival, { settings }: ProxyProbeOptions): Finding {
+function clientAddressFinding({ client, peer, isTrusted }: Arrival, { settings }: ProxyProbeOptions): Finding {
   const what = 'proxy client address'
   if (isDirect(settings)) return good(what, phrase('without_proxy'))
-  if (client === MADE_UP_ADDRESS) return failure(what, phrase('forged_address_passes'), phrase('add_client_address'))
+  if (client === FORGED_ADDRESS) return failure(what, phrase('forged_address_passes'), phrase('add_client_address'))
   const address = sanitize(peer)
   if (!isTrusted) return warning(what, phrase('proxy_not_trusted', { address }), phrase('trust_proxy', { address }))
   return good(what, phrase('client_address_arrives'))
 }
 
-function judgeUpgrade(socket: Arrival | ProbeFailure, { isGateway }: ProxyProbeOptions): Finding {
+function upgradeFinding(socket: Arrival | ProbeFailure, { isGateway }: ProxyProbeOptions): Finding {
   const what = 'proxy upgrade'
   if (!isGateway) return good(what, phrase('upgrade_not_needed'))
   if ('proof' in socket && socket.hasUpgrade) return good(what, phrase('upgrade_passes'))

@@ -15,7 +15,7 @@ import { sanitize } from '../util/safe-text.ts'
 import { type Finding, failure, good, warning } from './finding.ts'
 
 /** An earlier time is before this program was made: the clock was never set. */
-const EARLIEST = Date.UTC(2026, 0, 1)
+const MIN_PLAUSIBLE_TIME = Date.UTC(2026, 0, 1)
 
 export function settingsFindings(
   settings: Settings,
@@ -56,7 +56,7 @@ export function cookieFinding(settings: Settings): Finding {
 
 export function timeFinding(now: number): Finding {
   const time = new Date(now).toISOString()
-  return now < EARLIEST
+  return now < MIN_PLAUSIBLE_TIME
     ? failure('time', phrase('clock_never_set', { time }), phrase('set_time_by_ntp'))
     : good('time', quoted(time))
 }

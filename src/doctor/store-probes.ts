@@ -23,7 +23,7 @@ import { type Finding, failure, good, type Probe, reasonOf, warning, whatFailed 
 const SLOW_MS = 50
 const LIFETIME_MS = 60_000
 const SHORT_LIFETIME_MS = 100
-const OLDEST_REDIS = [6, 2] as const
+const MIN_REDIS_VERSION = [6, 2] as const
 
 interface Options {
   readonly settings: Pick<Settings, 'STORE' | 'NODE_ENV'>
@@ -42,22 +42,23 @@ export function storeProbes(options: Options): Probe[] {
 
 async function probeStore({ settings, now, store: open, keys }: Options): Promise<Finding[]> {
   const { STORE } = settings
-  const look = async (store: Store) => [
+  const inspect = async (store: Store) => [
     ...memory(settings),
-    ...(await tryOut(store, now)),
+    ...(await exerciseStore(store, now)),
     ...(keys ? await probeKeys(store, keys) : []),
   ]
   const file = storeFile(STORE)
-  if (open) return [...(await look(open)), ...(file === undefined ? [] : judgeDisk(await statfs(dirname(file)), file))]
+  if (open)
+    return [...(await inspect(open)), ...(file === undefined ? [] : diskFindings(await statfs(dirname(file)), file))]
   // Opening it would create it, perhaps for another account than the one that runs Menshen.
-  if (file !== undefined && !existsSync(file)) return [judgeMissing(file)]
+  if (file !== undefined && !existsSync(file)) return [missingFileFinding(file)]
   const reasons: unknown[] = []
   try {
     const store = await openStore(STORE, now, (code, fields) => {
       if (code === 'store_unreachable') reasons.push(fields?.reason)
     })
     try {
-      return [...(await look(store)), ...(file === undefined ? [] : await probeFile(file))]
+      return [...(await inspect(store)), ...(file === undefined ? [] : await probeFile(file))]
     } finally {
       await store.close()
     }
@@ -71,19 +72,19 @@ async function probeStore({ settings, now, store: open, keys }: Options): Promis
 
 const MEGABYTE = 1024 * 1024
 /** Checking a larger file takes minutes. */
-const LARGEST_CHECKED_BYTES = 1024 * MEGABYTE
-const LEAST_FREE_BYTES = 100 * MEGABYTE
+const MAX_CHECKED_FILE_BYTES = 1024 * MEGABYTE
+const MIN_FREE_BYTES = 100 * MEGABYTE
 /** The file system types of Linux for NFS, SMB, CIFS, SMB2, AFS, Ceph and 9P. */
 const NETWORK_TYPES = new Set([0x6969, 0x517b, 0xff534d42, 0xfe534d42, 0x5346414f, 0x00c36400, 0x01021997])
 
 /** Not for the process that serves, only for one beside it: the check reads the whole file. */
 async function probeFile(file: string): Promise<Finding[]> {
-  return [checkFile(file), ...judgeDisk(await statfs(dirname(file)), file)]
+  return [checkFile(file), ...diskFindings(await statfs(dirname(file)), file)]
 }
 
 function checkFile(file: string): Finding {
   const { size } = statSync(file)
-  if (size > LARGEST_CHECKED_BYTES)
+  if (size > MAX_CHECKED_FILE_BYTES)
     return good('store file', phrase('store_file_large', { size: (size / 1024 / MEGABYTE).toFixed(1) }))
   const database = new DatabaseSync(file, { readOnly: true, timeout: 5000 })
   try {
@@ -101,21 +102,21 @@ function checkFile(file: string): Finding {
   }
 }
 
-export function judgeDisk(
+export function diskFindings(
   { type, bavail, bsize }: Pick<StatsFs, 'type' | 'bavail' | 'bsize'>,
   file: string,
 ): Finding[] {
   const free = bavail * bsize
   const room = phrase('store_disk_room', { free: Math.floor(free / MEGABYTE) })
   return [
-    free < LEAST_FREE_BYTES ? warning('store disk', room, phrase('make_store_room')) : good('store disk', room),
+    free < MIN_FREE_BYTES ? warning('store disk', room, phrase('make_store_room')) : good('store disk', room),
     NETWORK_TYPES.has(type)
       ? failure('store file system', phrase('store_on_network', { file }), phrase('move_store_to_local_disk'))
       : good('store file system', phrase('store_on_local_disk')),
   ]
 }
 
-function judgeMissing(file: string): Finding {
+function missingFileFinding(file: string): Finding {
   const store = `sqlite:${file}`
   const problem = folderProblem(dirname(resolve(file)))
   if (problem) return failure('store', phrase('store_cannot_be_made', { store, problem }), remedyFor(store))
@@ -148,7 +149,7 @@ function memory({ STORE, NODE_ENV }: Options['settings']): Finding[] {
   return [isProduction({ NODE_ENV }) ? warning('store kind', seen, remedy) : good('store kind', seen)]
 }
 
-async function tryOut(store: Store, now: () => number): Promise<Finding[]> {
+async function exerciseStore(store: Store, now: () => number): Promise<Finding[]> {
   const name = `doctor:${randomBytes(16).toString('hex')}`
   const short = `${name}-short`
   const value = randomBytes(64)
@@ -177,7 +178,7 @@ async function tryOut(store: Store, now: () => number): Promise<Finding[]> {
 }
 
 /** How many pages of sessions are searched, if data keys of another secret exist at all. */
-const MOST_PAGES = 100
+const MAX_PAGES = 100
 
 /** A session under other data keys stays valid but is not found by its user: signing the user out misses it. */
 async function probeKeys(store: Store, keys: NonNullable<Options['keys']>): Promise<Finding[]> {
@@ -198,7 +199,7 @@ async function hasUnreadable(store: Store, keys: readonly DataKeys[]): Promise<b
   for await (const entries of entryPages(store, SESSION_LABEL)) {
     if (entries.some(entry => !keys.some(each => summaryOf(entry, entry.key, each)))) return true
     pages++
-    if (pages === MOST_PAGES) return false
+    if (pages === MAX_PAGES) return false
   }
   return false
 }
@@ -218,34 +219,34 @@ function latency(writeMs: number, readMs: number): Finding {
 async function probeRedis(address: string): Promise<Finding[]> {
   try {
     const { readServerInfo } = await import('../stores/redis/server-info.ts')
-    return judgeServer(await readServerInfo(address))
+    return serverFindings(await readServerInfo(address))
   } catch (error) {
     return [warning('redis', phrase('redis_says_nothing', { code: reasonOf(error) }), phrase('see_store_line'))]
   }
 }
 
-function judgeServer(info: RedisServerInfo): Finding[] {
+function serverFindings(info: RedisServerInfo): Finding[] {
   const { software, version, redisVersion, evictionPolicy, appendOnly, snapshots, lastWriteFailed } = info
   const seen = quoted(`${software} ${sanitize(version)}`)
   const [major = 0, minor = 0] = redisVersion.split('.').map(Number)
-  const isOld = major < OLDEST_REDIS[0] || (major === OLDEST_REDIS[0] && minor < OLDEST_REDIS[1])
+  const isOld = major < MIN_REDIS_VERSION[0] || (major === MIN_REDIS_VERSION[0] && minor < MIN_REDIS_VERSION[1])
   return [
     isOld
-      ? failure('redis version', seen, phrase('use_newer_redis', { version: OLDEST_REDIS.join('.') }))
+      ? failure('redis version', seen, phrase('use_newer_redis', { version: MIN_REDIS_VERSION.join('.') }))
       : good('redis version', seen),
-    judgeEviction(evictionPolicy),
-    judgePersistence(appendOnly, snapshots, lastWriteFailed),
+    evictionFinding(evictionPolicy),
+    persistenceFinding(appendOnly, snapshots, lastWriteFailed),
   ]
 }
 
-function judgeEviction(policy: string | undefined): Finding {
+function evictionFinding(policy: string | undefined): Finding {
   const what = 'redis eviction policy'
   if (policy === undefined) return warning(what, phrase('does_not_say'), phrase('make_sure_noeviction'))
   if (policy === 'noeviction') return good(what, quoted(policy))
   return failure(what, phrase('evicts_sessions', { policy: sanitize(policy) }), phrase('set_noeviction'))
 }
 
-function judgePersistence(appendOnly: boolean, snapshots: boolean | undefined, failed: boolean): Finding {
+function persistenceFinding(appendOnly: boolean, snapshots: boolean | undefined, failed: boolean): Finding {
   const what = 'redis persistence'
   if (failed) return failure(what, phrase('last_write_failed'), phrase('look_at_redis_disk'))
   if (appendOnly) return good(what, quoted('appendonly'))

@@ -43,14 +43,14 @@ export const TEST_SIGN_IN_SECONDS = 600
 const testSignInSchema: z.ZodType<TestSignIn> = z.object({ provider: z.string(), show: z.boolean() })
 
 export function createTestSignIns({ store, now }: { readonly store: Store; readonly now: () => number }): TestSignIns {
-  async function put(place: string, ticket: string, value: object): Promise<void> {
-    const key = keyOf(place, ticket)
+  async function put(prefix: string, ticket: string, value: object): Promise<void> {
+    const key = keyOf(prefix, ticket)
     const sealed = sealValue(sealingKey(ticket), encodeJson(value), key)
     await store.create(key, { value: sealed, expiresAt: now() + TEST_SIGN_IN_SECONDS * 1000, labels: [] })
   }
 
-  async function take<T>(place: string, ticket: string, schema: z.ZodType<T>): Promise<T | undefined> {
-    const key = keyOf(place, ticket)
+  async function take<T>(prefix: string, ticket: string, schema: z.ZodType<T>): Promise<T | undefined> {
+    const key = keyOf(prefix, ticket)
     const entry = isTicket(ticket) ? await store.take(key) : undefined
     return entry && decodeJson(schema, unsealValue(sealingKey(ticket), entry.value, key))
   }
@@ -71,8 +71,8 @@ export function createTestSignIns({ store, now }: { readonly store: Store; reado
   }
 }
 
-function keyOf(place: string, ticket: string): string {
-  return `${place}:${recordKey(ticket)}`
+function keyOf(prefix: string, ticket: string): string {
+  return `${prefix}:${recordKey(ticket)}`
 }
 
 // What a sign-in returned and how it was mapped: which fields came from where, how each of ours was filled, which role
@@ -106,9 +106,9 @@ export type MappingReport = z.infer<typeof mappingSchema>
 
 type Plan = Pick<ProviderPlan, 'id' | 'userInfoFrom' | 'fields' | 'fieldTypes' | 'require' | 'emailVerified'>
 
-const MOST_SHOWN = 200
-const DEEPEST = 3
-const LONGEST_VALUE = 200
+const MAX_SHOWN = 200
+const MAX_DEPTH = 3
+const MAX_VALUE_LENGTH = 200
 const SOURCES: readonly UserInfoSource[] = ['userinfo', 'id_token', 'token', 'access_token']
 
 export function explainMapping(
@@ -117,13 +117,12 @@ export function explainMapping(
   roles: readonly RoleConfig[],
   show: boolean,
 ): MappingReport {
-  const came = SOURCES.flatMap(source => fieldsIn(providerClaims[source]).map(field => ({ source, ...field }))).slice(
-    0,
-    MOST_SHOWN,
-  )
+  const received = SOURCES.flatMap(source =>
+    fieldsIn(providerClaims[source]).map(field => ({ source, ...field })),
+  ).slice(0, MAX_SHOWN)
   return {
     provider: plan.id,
-    came: came.map(({ source, name, value }) => ({
+    came: received.map(({ source, name, value }) => ({
       source,
       name,
       type: shapeOf(value, 1),
@@ -148,12 +147,12 @@ interface NamedValue {
 function fieldsIn(answer: unknown, prefix = '', depth = 1): NamedValue[] {
   if (typeof answer !== 'object' || answer === null || Array.isArray(answer)) return []
   return Object.entries(answer)
-    .slice(0, MOST_SHOWN)
+    .slice(0, MAX_SHOWN)
     .flatMap(([name, value]) => {
-      const place = prefix + sanitize(name)
+      const path = prefix + sanitize(name)
       const inner = Array.isArray(value) ? value[0] : value
-      const deeper = depth < DEEPEST ? fieldsIn(inner, `${place}.`, depth + 1) : []
-      return deeper.length > 0 ? deeper : [{ name: place, value }]
+      const deeper = depth < MAX_DEPTH ? fieldsIn(inner, `${path}.`, depth + 1) : []
+      return deeper.length > 0 ? deeper : [{ name: path, value }]
     })
 }
 
@@ -194,7 +193,7 @@ function outcome(
     const { userInfo, groups, claims } = mapUser(providerClaims, plan)
     const provider = plan.id === ONLY_PROVIDER ? undefined : plan.id
     const role = roleOf({ provider, username: userInfo.username, groups, claims }, roles)
-    return { role, groups: groups.slice(0, MOST_SHOWN).map(group => sanitize(group, LONGEST_VALUE)) }
+    return { role, groups: groups.slice(0, MAX_SHOWN).map(group => sanitize(group, MAX_VALUE_LENGTH)) }
   } catch (error) {
     if (!(error instanceof MenshenError)) throw error
     return { problem: whatFailed(error), remedy: UNUSABLE_USER }
@@ -202,5 +201,5 @@ function outcome(
 }
 
 function valueField(value: unknown, show: boolean): { value?: string } {
-  return show ? { value: sanitize(JSON.stringify(value) ?? '', LONGEST_VALUE) } : {}
+  return show ? { value: sanitize(JSON.stringify(value) ?? '', MAX_VALUE_LENGTH) } : {}
 }

@@ -87,7 +87,7 @@ async function probeUpstream(
       return [...reached, failure(name, phrase('upstream_is_ourselves', { url }), phrase('name_application'))]
     const login = ownLoginPath(prefix, settings)
     const taken = login && last < 500 && (await ask('GET', new URL(login, target)).catch(() => NO_PAGE))
-    return [...reached, judge(name, last), ...(login && taken ? judgeLogin(name, login, taken) : [])]
+    return [...reached, statusFinding(name, last), ...(login && taken ? loginFindings(name, login, taken) : [])]
   } catch (error) {
     const seen = phrase('upstream_no_answer', { code: reasonOf(error) })
     return [...reached, failure(name, seen, phrase('check_application_running'))]
@@ -96,7 +96,7 @@ async function probeUpstream(
   }
 }
 
-function judge(name: string, status: number): Finding {
+function statusFinding(name: string, status: number): Finding {
   const seen = phrase('upstream_answers', { status })
   return status >= 500 ? warning(name, seen, phrase('look_at_application_log')) : good(name, seen)
 }
@@ -108,7 +108,7 @@ function ownLoginPath(prefix: string, { LOGIN_PATH }: UpstreamProbesOptions['set
   return prefix === '/' && !isOwnPath(LOGIN_PATH, []) ? LOGIN_PATH : undefined
 }
 
-function judgeLogin(name: string, path: string, status: number): Finding[] {
+function loginFindings(name: string, path: string, status: number): Finding[] {
   if (status === NO_PAGE) return []
   return [warning(`${name} login`, phrase('application_has_path', { path, status }), phrase('move_login_path'))]
 }
@@ -152,7 +152,7 @@ export const DAY_MS = 24 * 3_600_000
 /** A certificate should be renewed within this many days before it expires. */
 export const RENEW_DAYS = 14
 /** No real chain is longer; a circular one is cut off here. */
-const LONGEST_CHAIN = 10
+const MAX_CHAIN_LENGTH = 10
 
 export interface Reach {
   readonly timeoutMs: number
@@ -205,7 +205,7 @@ async function probeTls(name: string, host: string, origin: string, reach: Reach
   }
   try {
     const socket = await opened(connectSecure(options), 'secureConnect', timeoutMs)
-    const finding = judgeCertificate(what, socket, now())
+    const finding = certificateFinding(what, socket, now())
     socket.destroy()
     return finding
   } catch (error) {
@@ -225,7 +225,7 @@ async function opened<S extends Socket>(socket: S, event: string, timeoutMs: num
   }
 }
 
-function judgeCertificate(what: string, socket: TLSSocket, now: number): Finding {
+function certificateFinding(what: string, socket: TLSSocket, now: number): Finding {
   const { days, subject, issuer } = firstToExpire(socket.getPeerCertificate(true), now)
   const protocol = String(socket.getProtocol())
   const seen =
@@ -244,7 +244,7 @@ function judgeCertificate(what: string, socket: TLSSocket, now: number): Finding
 /** A chain expires as soon as one of its certificates does. */
 function firstToExpire(leaf: DetailedPeerCertificate, now: number) {
   const chain: DetailedPeerCertificate[] = []
-  for (let next = leaf; next && !chain.includes(next) && chain.length < LONGEST_CHAIN; next = next.issuerCertificate)
+  for (let next = leaf; next && !chain.includes(next) && chain.length < MAX_CHAIN_LENGTH; next = next.issuerCertificate)
     chain.push(next)
   const ends = chain.map(({ subject, valid_to }) => ({ subject, end: Date.parse(valid_to) }))
   const [first] = ends.filter(({ end }) => !Number.isNaN(end)).sort((one, other) => one.end - other.end)

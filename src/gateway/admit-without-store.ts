@@ -13,7 +13,7 @@ import { readCookie } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import type { Admission, CallerIdentification } from '../identify/admission.ts'
 import { admit, recordAdmission } from '../identify/admit.ts'
-import { applyRules } from '../identify/judge.ts'
+import { applyRules } from '../identify/apply-rules.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import type { GatewayContext } from './context.ts'
 

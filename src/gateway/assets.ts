@@ -2,17 +2,17 @@
 
 import { errorAnswer, type OwnAnswer, safetyHeaders } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
-import { ASSETS, type Asset } from '../pages/look.ts'
+import { ASSETS, type Asset } from '../pages/branding.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { GatewayContext } from './context.ts'
 
 /** An image that is opened as a page runs no scripts. */
-const INERT = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+const IMAGE_CSP = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 export async function sendAsset(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
   const { path, search } = request
   const name = path.slice(OWN_PATHS.assets.length)
-  const asset = ASSETS.get(name) ?? context.pages.look.assets.get(name)
+  const asset = ASSETS.get(name) ?? context.pages.branding.assets.get(name)
   if (!asset) return errorAnswer(context.pages, request, 'not_found')
   const versioned = new URLSearchParams(search).get('v') === asset.version
   return assetAnswer(context, asset, versioned ? 'public, max-age=31536000, immutable' : 'public, max-age=300')
@@ -28,7 +28,7 @@ export function assetAnswer(
       ...safetyHeaders(settings),
       'content-type': type,
       'cache-control': caching,
-      'content-security-policy': INERT,
+      'content-security-policy': IMAGE_CSP,
     },
   })
   return { outcome: 'own', response, sharedBody: body }

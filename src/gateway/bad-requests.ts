@@ -58,8 +58,8 @@ export function createClientErrorListener(context: GatewayContext): ClientErrorL
 }
 
 /** The headers that the choice of an answer depends on. */
-const READ = new Set(['accept', 'accept-language', 'user-agent', 'x-forwarded-for', 'x-requested-with'])
-const LONGEST_READ = 1000
+const NEGOTIATION_HEADERS = new Set(['accept', 'accept-language', 'user-agent', 'x-forwarded-for', 'x-requested-with'])
+const MAX_HEADER_LENGTH = 1000
 
 /** Reads the lines that are complete. */
 function readHead(socket: Socket, packet?: Buffer): IncomingMessage {
@@ -79,7 +79,7 @@ export function chosenHeaders(raw: readonly string[]): IncomingHttpHeaders {
   for (let i = 0; i < raw.length; i += 2) {
     const name = (raw[i] as string).toLowerCase()
     const value = raw[i + 1] as string
-    if (value.length > LONGEST_READ || !(READ.has(name) || name.startsWith('sec-fetch-'))) continue
+    if (value.length > MAX_HEADER_LENGTH || !(NEGOTIATION_HEADERS.has(name) || name.startsWith('sec-fetch-'))) continue
     // A proxy may add its own field to the client's.
     if (name === 'x-forwarded-for' && headers[name] !== undefined) headers[name] += `, ${value}`
     else headers[name] ??= value

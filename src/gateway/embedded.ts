@@ -6,15 +6,15 @@ import type { TokenExchangeConfig } from '../config/upstreams.ts'
 import { MenshenError } from '../errors.ts'
 import { type AnswerWithCookies, addCookies } from '../http/add-cookies.ts'
 import {
+  clientClosedAnswer,
   errorAnswer,
   failureAnswer,
   foreignAnswer,
-  leftAnswer,
   type OwnAnswer,
   unreadableAnswer,
 } from '../http/answers.ts'
 import type { Identification } from '../http/caller.ts'
-import { areOfTheWeb, isRequest } from '../http/form.ts'
+import { isHeaders, isRequest } from '../http/form.ts'
 import { removeKeys } from '../http/remove-keys.ts'
 import type { Peer, RequestHead } from '../http/request.ts'
 import { identify, noteActivity } from '../identify/session.ts'
@@ -106,7 +106,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
 
     onReset(observed, { upgrade, hasBody }) {
       if (upgrade && hasBody) cutOff(upgrade)
-      return send(observed, leftAnswer(observed))
+      return send(observed, clientClosedAnswer(observed))
     },
 
     begin(_observed, { upgrade, hasBody }) {
@@ -152,7 +152,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
     },
 
     fail: (request, error, { source }) =>
-      hasLeft(source) ? leftAnswer(request.observed) : failureAnswer(context, request, error),
+      hasDisconnected(source) ? clientClosedAnswer(request.observed) : failureAnswer(context, request, error),
 
     send,
   }
@@ -254,12 +254,12 @@ export function wasUpgraded(
 }
 
 /** Sockets that an instance of this process listens to: one listener is enough for all instances. */
-const LISTENED = new WeakSet<object>()
+const SOCKETS_WITH_LISTENER = new WeakSet<object>()
 
 /** An error without a listener would end the process, while the application waits for us. */
 function listenToErrors({ socket }: IncomingMessage): void {
-  if (LISTENED.has(socket)) return
-  LISTENED.add(socket)
+  if (SOCKETS_WITH_LISTENER.has(socket)) return
+  SOCKETS_WITH_LISTENER.add(socket)
   socket.on('error', () => socket.destroy())
 }
 
@@ -272,7 +272,7 @@ export function cutOff({ socket }: IncomingMessage): void {
   socket.destroy()
 }
 
-function hasLeft(request: IncomingMessage | Request): boolean {
+function hasDisconnected(request: IncomingMessage | Request): boolean {
   return isRequest(request) ? request.signal.aborted : request.readableAborted
 }
 
@@ -333,7 +333,7 @@ function headOfMessage(
 
 /** A repeated header is always one string, except in headers that a program has built by hand. */
 export function headersOf({ headers = {} }: Partial<WithHeaders>): IncomingHttpHeaders {
-  if (areOfTheWeb(headers)) return Object.fromEntries(headers)
+  if (isHeaders(headers)) return Object.fromEntries(headers)
   for (const name in headers) if (Array.isArray(headers[name]) && name !== 'set-cookie') return withoutLists(headers)
   return headers
 }

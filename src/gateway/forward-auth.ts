@@ -59,7 +59,7 @@ const STATUS = {
   unavailable: 503,
   unreadable: 400,
 } as const
-const COUNTED = {
+const METRIC_OUTCOMES = {
   admitted: 'admitted',
   refused: 'refused',
   visitor: 'visitor',
@@ -91,7 +91,7 @@ export function createForwardAuth(context: GatewayContext): ForwardAuth {
   const safety = { ...safetyHeaders(settings), 'content-length': '0' }
   const audience = forwardAuthAudience(settings, auth.providers.main.plan)
   const common = new CommonHeaders(safety)
-  const besideIdentity = new CommonHeaders(without(safety, identityIssuer.names))
+  const commonWithoutIdentity = new CommonHeaders(without(safety, identityIssuer.names))
 
   function answerByStatus(request: GatewayRequest, admission: Admission, kind: CheckKind): MaybePromise<StatusAnswer> {
     const identity = kind.isProxy
@@ -113,15 +113,15 @@ export function createForwardAuth(context: GatewayContext): ForwardAuth {
     if (challenge) more.push('www-authenticate', challenge)
     if (outcome === 'unavailable') more.push('retry-after', '5')
     // Envoy leaves these headers out of the request to the application.
-    if (kind === FOR_ENVOY && outcome === 'admitted') {
+    if (kind === ENVOY_CHECK && outcome === 'admitted') {
       const names = keyHeadersOf(request.headers)
       if (names.length > 0) more.push('x-envoy-auth-headers-to-remove', names.join(','))
     }
     for (const cookie of cookies) more.push('set-cookie', cookie)
     return {
-      outcome: COUNTED[outcome],
+      outcome: METRIC_OUTCOMES[outcome],
       status: STATUS[outcome],
-      common: identity ? besideIdentity : common,
+      common: identity ? commonWithoutIdentity : common,
       identity,
       requestId,
       more,
@@ -152,10 +152,10 @@ export function createForwardAuth(context: GatewayContext): ForwardAuth {
     const original = requestBehind(context.readTarget, request, isProxy)
     if ('reason' in original) return refuse(request, original)
     // An admitted request would reach the application under one of our own paths.
-    if (isOwn(context, original.path)) return refuse(request, OWN_PATH_ASKED)
+    if (isOwn(context, original.path)) return refuse(request, OWN_PATH_CHECKED)
     if (lacksDestination(original)) return refuse(request, NO_DESTINATION)
     if (original.method === 'TRACE') return errorAnswer(pages, original, 'method_not_allowed')
-    return authorize(context, handlers, original, request, FOR_ENVOY)
+    return authorize(context, handlers, original, request, ENVOY_CHECK)
   }
 
   return request => {
@@ -174,8 +174,8 @@ function without(headers: Readonly<Record<string, string>>, names: ReadonlySet<s
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !names.has(name)))
 }
 
-const FOR_ENVOY: CheckKind = { isProxy: true, hasPages: true }
-const OWN_PATH_ASKED: Unusable = {
+const ENVOY_CHECK: CheckKind = { isProxy: true, hasPages: true }
+const OWN_PATH_CHECKED: Unusable = {
   reason: 'this path is our own: the proxy has to send it to Menshen without asking',
   name: 'not_found',
 }
@@ -202,7 +202,7 @@ interface Unusable {
 }
 
 /** A proxy that sends the address in one of these wants the rules to be applied, not only the session to be checked. */
-const OF_OTHER_PRODUCTS = ['x-original-url', 'x-forwarded-uri'] as const
+const URI_HEADERS = ['x-original-url', 'x-forwarded-uri'] as const
 
 /** The request that the proxy asks about. Without one, only the session is checked. */
 function originalRequest(
@@ -214,7 +214,7 @@ function originalRequest(
   const names = ORIGINAL[check]
   const uri = request.headers[names.uri]
   if (uri === undefined && check === OWN_PATHS.check) {
-    const other = isProxy ? OF_OTHER_PRODUCTS.find(name => request.headers[name] !== undefined) : undefined
+    const other = isProxy ? URI_HEADERS.find(name => request.headers[name] !== undefined) : undefined
     return other === undefined ? request : { reason: `${names.uri} is missing; the proxy sends ${other}` }
   }
   if (!isProxy) return { reason: `${names.uri} is accepted only from TRUSTED_PROXIES` }

@@ -8,7 +8,7 @@ import { isRequest } from '../http/form.ts'
 import { type RequestHead, readPath } from '../http/request.ts'
 import { REQUEST_ID } from '../observe/observed-request.ts'
 import { answerSocket } from '../proxy/tunnel.ts'
-import { Http2Request, MOST_HEADERS } from '../server/http2-messages.ts'
+import { Http2Request, MAX_HEADERS } from '../server/http2-messages.ts'
 import { answerLargeHead, chosenHeaders, refuseLargeHead } from './bad-requests.ts'
 import type { GatewayContext } from './context.ts'
 import { type Admitted, cutOff, headOf, type RequestSource, toResponse, wasUpgraded } from './embedded.ts'
@@ -78,7 +78,7 @@ export function limitHeads(context: GatewayContext, site: SiteHandlers): SiteHan
 function isTooLarge(incoming: IncomingMessage): boolean {
   if (incoming instanceof Http2Request) return incoming.isHeadTooLarge
   const count = incoming.rawHeaders.length / 2
-  return count > MOST_HEADERS || count >= mostReadBy(incoming)
+  return count > MAX_HEADERS || count >= mostReadBy(incoming)
 }
 
 /** How many fields the application's server reads; node:net keeps the server on each socket. Absent and 0 mean more than our limit. */
@@ -91,7 +91,7 @@ function hasTooMany(request: IncomingMessage | Request, { incoming }: RequestSou
   if (incoming && isTooLarge(incoming)) return true
   if (!isRequest(request)) return request.rawHeaders !== undefined && isTooLarge(request)
   let count = 0
-  for (const _ of request.headers) if (++count > MOST_HEADERS) return true
+  for (const _ of request.headers) if (++count > MAX_HEADERS) return true
   return false
 }
 

@@ -4,9 +4,9 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { errorFields } from '../errors.ts'
 import {
   busyAnswer,
+  clientClosedAnswer,
   errorAnswer,
   failureAnswer,
-  leftAnswer,
   type OwnAnswer,
   type Pages,
   type StatusAnswer,
@@ -15,11 +15,11 @@ import {
 import { type GatewayRequest, hasBody } from '../http/request.ts'
 import { send, sentBy, whenClosed } from '../http/send.ts'
 import type { Admission } from '../identify/admission.ts'
-import { CLIENT_LEFT, type ObservedRequest, observedFields } from '../observe/observed-request.ts'
+import { CLIENT_CLOSED_REQUEST, type ObservedRequest, observedFields } from '../observe/observed-request.ts'
 import { type ForwardOptions, sendContinue } from '../proxy/forward.ts'
 import { createSendPrepared, PreparedResponse } from '../server/fast-path.ts'
 import { Http2Response } from '../server/http2-messages.ts'
-import { hasTakenAll } from '../server/slow-clients.ts'
+import { isFullySent } from '../server/slow-clients.ts'
 import { type MaybePromise, orElse } from '../util/maybe-promise.ts'
 import type { GatewayContext } from './context.ts'
 import { denialAnswer } from './denial-answer.ts'
@@ -48,7 +48,7 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes, ho
     isTraced: true,
 
     onReset(observed, response) {
-      observe.ended(observed, CLIENT_LEFT)
+      observe.ended(observed, CLIENT_CLOSED_REQUEST)
       response.req.socket.destroy()
     },
 
@@ -85,7 +85,7 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes, ho
 
     fail(request, error, response) {
       const hasLeft = response.headersSent || response.destroyed || response.req.socket.destroyed
-      if (hasLeft) return leftAnswer(request.observed)
+      if (hasLeft) return clientClosedAnswer(request.observed)
       const answer = failureAnswer(context, request, error)
       // Our own paths include those of forward-auth, where the proxy takes 200 for yes.
       return isOwn(context, request.path) ? answer : toGrpcResponse(request, answer)
@@ -98,7 +98,7 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes, ho
     },
 
     end(observed, response) {
-      if (isOver(response)) observe.ended(observed, response.statusCode, sentBy(response))
+      if (isFinished(response)) observe.ended(observed, response.statusCode, sentBy(response))
       else watchToEnd(context, observed, response)
     },
   }
@@ -131,14 +131,14 @@ function sendToResponse(
   response: ServerResponse,
 ): MaybePromise<void> {
   if ('response' in answer) return send(response, answer.response, requestId, answer.sharedBody)
-  if (answer.status === CLIENT_LEFT) return void response.destroy()
+  if (answer.status === CLIENT_CLOSED_REQUEST) return void response.destroy()
   response.writeHead(answer.status, answer.common.listFor(answer))
   response.end()
 }
 
 /** Whether it is already answered, with nothing left that the client could be slow to read or to send. */
-function isOver(response: ServerResponse): boolean {
-  return hasTakenAll(response) && (response instanceof Http2Response || !hasBody(response.req))
+function isFinished(response: ServerResponse): boolean {
+  return isFullySent(response) && (response instanceof Http2Response || !hasBody(response.req))
 }
 
 function watchToEnd({ proxy, observe }: GatewayContext, observed: ObservedRequest, response: ServerResponse): void {
@@ -146,7 +146,7 @@ function watchToEnd({ proxy, observe }: GatewayContext, observed: ObservedReques
   // While an application answers, forward.ts does this if it takes longer than a moment.
   if (observed.upstream === undefined) proxy.slowClients.watch(observed, response)
   whenClosed(response, () => {
-    const status = response.headersSent ? response.statusCode : CLIENT_LEFT
+    const status = response.headersSent ? response.statusCode : CLIENT_CLOSED_REQUEST
     // forward.ts reports this for answers of applications.
     if (response instanceof Http2Response && response.isRefused && observed.upstream === undefined)
       observe.report('client_cut_off', { ...observedFields(observed), reason: 'too_much_unread' })
@@ -154,7 +154,7 @@ function watchToEnd({ proxy, observe }: GatewayContext, observed: ObservedReques
   })
 }
 
-const PAGES_OF_FAILURES = { timeout: 'gateway_timeout', unreachable: 'bad_gateway', no_token: 'no_token' } as const
+const FAILURE_PAGES = { timeout: 'gateway_timeout', unreachable: 'bad_gateway', no_token: 'no_token' } as const
 
 /** The page in place of an application that failed. */
 export function createFailureAnswer(pages: Pages): ForwardOptions['answerFailure'] {
@@ -170,7 +170,7 @@ export function createFailureAnswer(pages: Pages): ForwardOptions['answerFailure
     const answer =
       failure === 'busy'
         ? busyAnswer(pages, request, { outcome })
-        : errorAnswer(pages, request, PAGES_OF_FAILURES[failure], {
+        : errorAnswer(pages, request, FAILURE_PAGES[failure], {
             isUser: loaded !== undefined,
             outcome,
           })

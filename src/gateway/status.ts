@@ -105,25 +105,25 @@ function signInLinks({ login, logout }: OwnPaths): string {
 }
 
 /** The warning that session.js shows before an idle end. */
-function idleDialog({ lang, t, look }: Words) {
+function idleDialog({ lang, t, branding }: Words) {
   return {
     lang,
     title: t('session.idle_title'),
     text: t('session.idle_text'),
     stay: t('session.idle_stay'),
     leave: t('session.sign_out'),
-    ...(look.dialogColors && { colors: look.dialogColors }),
+    ...(branding.dialogColors && { colors: branding.dialogColors }),
   }
 }
 
 /** The dialog that session.js shows on a page of the application. */
-function endedDialog({ lang, t, look }: Words) {
+function endedDialog({ lang, t, branding }: Words) {
   return {
     lang,
     title: t('session_ended.title'),
     text: t('session.ended'),
     link: t('session.sign_in_again'),
-    ...(look.dialogColors && { colors: look.dialogColors }),
+    ...(branding.dialogColors && { colors: branding.dialogColors }),
   }
 }
 
@@ -143,7 +143,7 @@ async function sendMetrics(context: GatewayContext, request: GatewayRequest): Pr
   if (from === 'none' || !context.observe.metrics) return errorAnswer(context.pages, request, 'not_found')
   const reason = !isTrusted(from, request.address)
     ? 'address'
-    : cameThroughProxy(context.settings, request)
+    : isProxied(context.settings, request)
       ? 'proxy'
       : undefined
   if (reason) {
@@ -155,7 +155,7 @@ async function sendMetrics(context: GatewayContext, request: GatewayRequest): Pr
   return textAnswer(context.pages, await context.observe.metrics(), { headers: { 'content-type': CONTENT_TYPE } })
 }
 
-function cameThroughProxy({ TRUSTED_PROXIES }: Settings, { address, headers }: GatewayRequest): boolean {
+function isProxied({ TRUSTED_PROXIES }: Settings, { address, headers }: GatewayRequest): boolean {
   return isTrusted(TRUSTED_PROXIES, address) || Object.keys(headers).some(name => FORWARDED.test(name))
 }
 

@@ -7,7 +7,12 @@ import { errorFields } from '../errors.ts'
 import { reportForeign, unreadableName } from '../http/answers.ts'
 import { type GatewayRequest, readPath } from '../http/request.ts'
 import type { Admission } from '../identify/admission.ts'
-import { CLIENT_LEFT, type ObservedRequest, type RequestOutcome, requestFields } from '../observe/observed-request.ts'
+import {
+  CLIENT_CLOSED_REQUEST,
+  type ObservedRequest,
+  type RequestOutcome,
+  requestFields,
+} from '../observe/observed-request.ts'
 import { NOTICES } from '../pages/notices.ts'
 import { OWN_PATHS } from '../paths.ts'
 import { answerSocket, type SocketRefusal, type TunnelOptions } from '../proxy/tunnel.ts'
@@ -39,14 +44,14 @@ export function createUpgradeListener(context: GatewayContext, listener: Request
     isTraced: true,
 
     onReset(observed, { incoming }) {
-      observe.ended(observed, CLIENT_LEFT)
+      observe.ended(observed, CLIENT_CLOSED_REQUEST)
       incoming.socket.destroy()
     },
 
     begin(observed, { incoming: { socket } }) {
       proxy.slowClients.watchSocket(observed, socket)
       observed.isStream = true
-      socket.once('close', () => observe.ended(observed, observed.status ?? CLIENT_LEFT, socket))
+      socket.once('close', () => observe.ended(observed, observed.status ?? CLIENT_CLOSED_REQUEST, socket))
     },
 
     unreadable: ({ url }) => unreadable(url),

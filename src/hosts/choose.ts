@@ -52,15 +52,15 @@ export function createChooseSite<Site>({ settings, authHost, hosts }: SitesOptio
    * The site of a host that a proxy asks about. A proxy that does not name the host sends a loopback name, and any client can
    * send one to a proxy: the rules of BASE_URL must not decide about the application of another host.
    */
-  function siteAskedAbout(host: string): Site | undefined {
+  function siteOfCheckedHost(host: string): Site | undefined {
     return siteOfOther(host.toLowerCase(), LOOPBACK.test(ownHost))
   }
 
   function siteOfOwnPath(head: SiteHead): Site | undefined {
     const { headers } = head
     if (ANY_HOST.has(pathOf(head))) return siteOf(headers.host) ?? authHost
-    const asked = askedHost(TRUSTED_PROXIES, head)
-    return asked === undefined ? siteOf(headers.host) : siteAskedAbout(asked)
+    const asked = checkedHost(TRUSTED_PROXIES, head)
+    return asked === undefined ? siteOf(headers.host) : siteOfCheckedHost(asked)
   }
 
   return head => {
@@ -70,7 +70,7 @@ export function createChooseSite<Site>({ settings, authHost, hosts }: SitesOptio
 }
 
 /** The header in which each kind of proxy names the host that it asks about. Envoy sends the request's own Host. */
-const NAMED_IN: Readonly<Record<string, string>> = {
+const HOST_HEADERS: Readonly<Record<string, string>> = {
   [OWN_PATHS.check]: 'x-original-host',
   [OWN_PATHS.forward]: 'x-forwarded-host',
 }
@@ -80,11 +80,11 @@ function pathOf({ url = '' }: Pick<SiteHead, 'url'>): string {
 }
 
 /** The host that a trusted proxy asks about; `undefined` if this is not a check that names one. */
-function askedHost(proxies: Networks | undefined, head: SiteHead): string | undefined {
+function checkedHost(proxies: Networks | undefined, head: SiteHead): string | undefined {
   const { headers, socket } = head
   const path = pathOf(head)
   if (!isForwardAuth(path) || !isTrusted(proxies, socket.remoteAddress ?? '')) return undefined
-  const named = headers[NAMED_IN[path] ?? '']
+  const named = headers[HOST_HEADERS[path] ?? '']
   // A check without an address checks only the session.
   if (named === undefined && path === OWN_PATHS.check && headers['x-original-uri'] === undefined) return undefined
   return String(named ?? headers.host ?? '')
@@ -153,17 +153,17 @@ export function chooseBetween(
 }
 
 const MISDIRECTED = 421
-const SENTENCE = 'This server does not serve this host.\n'
+const MISDIRECTED_TEXT = 'This server does not serve this host.\n'
 const HEADERS = { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' }
 /** A longer one would only fill the log. */
-const LONGEST_HOST = 260
+const MAX_HOST_LENGTH = 260
 
 function beginRefused({ observe, settings }: GatewayContext, head: RequestHead): ObservedRequest {
   const observed = observe.beginRequest(head)
   observed.outcome = 'refused'
   observe.report('unknown_host', {
     ...observedFields(observed),
-    host: (askedHost(settings.TRUSTED_PROXIES, head) ?? head.headers.host ?? '').slice(0, LONGEST_HOST),
+    host: (checkedHost(settings.TRUSTED_PROXIES, head) ?? head.headers.host ?? '').slice(0, MAX_HOST_LENGTH),
   })
   return observed
 }
@@ -174,8 +174,8 @@ function refuseHost(context: GatewayContext, incoming: IncomingMessage, response
   response.once('close', () => observe.ended(observed, response.statusCode, sentBy(response)))
   // A connection is for one host; the rest of a body is not waited for.
   response.shouldKeepAlive = false
-  response.writeHead(MISDIRECTED, { ...HEADERS, 'content-length': Buffer.byteLength(SENTENCE) })
-  response.end(SENTENCE)
+  response.writeHead(MISDIRECTED, { ...HEADERS, 'content-length': Buffer.byteLength(MISDIRECTED_TEXT) })
+  response.end(MISDIRECTED_TEXT)
   drain(incoming)
 }
 
@@ -189,7 +189,7 @@ function refuseSocket(context: GatewayContext, incoming: IncomingMessage, stream
 }
 
 function unknownHostResponse(): Response {
-  return new Response(SENTENCE, { status: MISDIRECTED, headers: HEADERS })
+  return new Response(MISDIRECTED_TEXT, { status: MISDIRECTED, headers: HEADERS })
 }
 
 function isMessage(request: IncomingMessage | Request): request is IncomingMessage {

@@ -19,7 +19,7 @@ import type { ApplicationHost, KnownHosts } from './context.ts'
 
 const NONCE_SECONDS = 600
 /** The address has to fit into a head, twice: in the request and in our answer. */
-const LONGEST_ADDRESS = 4096
+const MAX_URL_LENGTH = 4096
 
 /** At a host: redirects to BASE_URL, and from there back to the requested page. */
 export function handoffAnswer(
@@ -41,7 +41,7 @@ function startHandoff({ settings, auth }: SignInContext, { headers }: GatewayReq
   // All tabs of a browser share one nonce, so that none of them breaks the entry of another.
   const nonce = known && isTicket(known) ? known : newTicket()
   const encoded = encodeAddress(settings.BASE_URL + wanted)
-  const to = encoded.length > LONGEST_ADDRESS ? encodeAddress(`${settings.BASE_URL}/`) : encoded
+  const to = encoded.length > MAX_URL_LENGTH ? encodeAddress(`${settings.BASE_URL}/`) : encoded
   return {
     path: `${OWN_PATHS.handoff}?to=${to}&n=${challengeOf(nonce)}`,
     cookie: setCookie(auth.cookies.handoff, nonce, NONCE_SECONDS),
@@ -100,12 +100,12 @@ export interface HostPage {
   readonly path: string
 }
 
-const LONGEST_TO = 8192
+const MAX_TO_LENGTH = 8192
 
 /** `undefined` if it is not an address of a configured host. */
 export function readHostPage(to: string, hosts: KnownHosts, { signIn }: OwnPaths): HostPage | undefined {
   // A URL parser drops or changes these characters, and browsers do so differently from servers.
-  if (to.length > LONGEST_TO || /[\p{Cc}\s]|^[^?]*\\/u.test(to)) return undefined
+  if (to.length > MAX_TO_LENGTH || /[\p{Cc}\s]|^[^?]*\\/u.test(to)) return undefined
   // Browsers do not show an address with a user in front of the host, not even an empty one.
   const url = /^https?:\/\/[^/?#@]+(?:[/?#]|$)/i.test(to) ? URL.parse(to) : undefined
   const host = url && hosts.nameOf(url.origin)
@@ -120,12 +120,12 @@ export function readHostPage(to: string, hosts: KnownHosts, { signIn }: OwnPaths
 // Entries that repeat. A browser that keeps no cookie of a host, or sends another's beside it, would be redirected forever.
 
 /** Browsers give up after twenty redirects, and an entry takes three. */
-const [MOST_OF_PAGE, MOST_OF_SESSION] = [5, 60]
+const [MAX_PER_PAGE, MAX_PER_SESSION] = [5, 60]
 const WINDOW_MS = 10_000
-const MOST_REMEMBERED = 10_000
+const MAX_COUNTERS = 10_000
 
 export function createHandoffLimit(now: () => number): KnownHosts['mayHandOff'] {
-  const counts = new LRUCache<string, { since: number; count: number }>(atMost(MOST_REMEMBERED))
+  const counts = new LRUCache<string, { since: number; count: number }>(atMost(MAX_COUNTERS))
 
   function isWithin(key: string, most: number): boolean {
     const known = counts.get(key)
@@ -136,6 +136,6 @@ export function createHandoffLimit(now: () => number): KnownHosts['mayHandOff'] 
   }
 
   return (sessionKey, address) =>
-    isWithin(sessionKey, MOST_OF_SESSION) &&
-    isWithin(hash('sha256', `${sessionKey} ${address}`, 'base64url'), MOST_OF_PAGE)
+    isWithin(sessionKey, MAX_PER_SESSION) &&
+    isWithin(hash('sha256', `${sessionKey} ${address}`, 'base64url'), MAX_PER_PAGE)
 }

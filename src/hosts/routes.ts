@@ -21,7 +21,7 @@ import type { GatewayRequest } from '../http/request.ts'
 import { readReturnPath, safeReturnPath } from '../http/return-path.ts'
 import type { RouteTable } from '../http/route-table.ts'
 import type { SignedInCaller } from '../identify/admission.ts'
-import { applyRules } from '../identify/judge.ts'
+import { applyRules } from '../identify/apply-rules.ts'
 import { identify } from '../identify/session.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { handoffPage, RETURN_FIELD } from '../pages/notices.ts'
@@ -86,7 +86,7 @@ async function handOffToHost(
   return pageAnswer(pages, html, { cookies, headers: { refresh: `1; url=${location}` } })
 }
 
-const SIGN_IN_ENDS_WITHIN_MS = 10_000
+const SIGN_IN_WINDOW_MS = 10_000
 
 /**
  * Whether the browser may still be following redirects from a form of the provider, whose policy (`form-action`) allows BASE_URL
@@ -94,7 +94,7 @@ const SIGN_IN_ENDS_WITHIN_MS = 10_000
  */
 function isEndOfSignIn({ headers }: GatewayRequest, { signedInAt }: LoadedSession, now: number): boolean {
   const site = headers['sec-fetch-site']
-  return (site === 'cross-site' || site === 'same-site') && now - signedInAt < SIGN_IN_ENDS_WITHIN_MS
+  return (site === 'cross-site' || site === 'same-site') && now - signedInAt < SIGN_IN_WINDOW_MS
 }
 
 /**

@@ -42,12 +42,12 @@ interface HostTicketsOptions {
 const PREFIX = 'host-ticket:'
 const recordSchema = z.object({ ticket: z.string() })
 /** If a user opens more hosts than this, only the first ones are listed. */
-const MOST_LISTED = 100
-const LEAST_CACHED = 1000
+const MAX_LISTED = 100
+const MIN_CACHE_SIZE = 1000
 
 export function createHostTickets({ store, settings }: HostTicketsOptions): HostTickets {
   /** An entry is used only while the store holds its record: another instance may have removed it. */
-  const cache = new LRUCache<string, CachedTicket>(atMost(Math.max(LEAST_CACHED, settings.SESSION_CACHE_SIZE)))
+  const cache = new LRUCache<string, CachedTicket>(atMost(Math.max(MIN_CACHE_SIZE, settings.SESSION_CACHE_SIZE)))
 
   function remember(ticket: string, cached: CachedTicket): void {
     cache.set(ownCopy(ticket), cached)
@@ -103,7 +103,7 @@ export function createHostTickets({ store, settings }: HostTicketsOptions): Host
     },
 
     async hostsOf(sessionKey) {
-      const { entries } = await store.list({ label: labelOf(sessionKey), limit: MOST_LISTED })
+      const { entries } = await store.list({ label: labelOf(sessionKey), limit: MAX_LISTED })
       return [...new Set(entries.map(({ key }) => hostIn(key)))].sort()
     },
 

@@ -1,7 +1,7 @@
 // Puts our cookies on an answer of the application, whatever its type, and makes sure that no shared cache keeps it.
 
 import type { ServerResponse } from 'node:http'
-import { CACHE_HEADERS, FOR_SHARED_CACHES } from '../util/header-names.ts'
+import { CACHE_HEADERS, SHARED_CACHE_HEADERS } from '../util/header-names.ts'
 
 /** Where cookies can be put: a response of node:http, headers, or a Response whose headers can be changed. */
 export type AnswerWithCookies =
@@ -23,7 +23,7 @@ function addToHeaders(headers: Headers, cookies: readonly string[]): void {
   const kept = without(headers.getSetCookie(), cookies)
   headers.delete('set-cookie')
   for (const cookie of [...kept, ...cookies]) headers.append('set-cookie', cookie)
-  for (const name of FOR_SHARED_CACHES) headers.delete(name)
+  for (const name of SHARED_CACHE_HEADERS) headers.delete(name)
   headers.set('cache-control', 'no-store')
 }
 
@@ -50,7 +50,7 @@ function addToResponse(response: NodeResponse, cookies: readonly string[]): void
 
 function setOn(response: NodeResponse, theirs: unknown, cookies: readonly string[]): void {
   response.setHeader('set-cookie', [...without(texts(theirs), cookies), ...cookies])
-  for (const name of FOR_SHARED_CACHES) response.removeHeader?.(name)
+  for (const name of SHARED_CACHE_HEADERS) response.removeHeader?.(name)
   response.setHeader('cache-control', 'no-store')
 }
 
@@ -79,7 +79,7 @@ function setWithStream(response: NodeResponse): void {
     respond(headers: Record<string, unknown> = {}, ...rest: unknown[]) {
       const cookies = response[PENDING] ?? []
       headers['set-cookie'] = [...without(texts(headers['set-cookie']), cookies), ...cookies]
-      for (const name of FOR_SHARED_CACHES) delete headers[name]
+      for (const name of SHARED_CACHE_HEADERS) delete headers[name]
       headers['cache-control'] = 'no-store'
       return Reflect.apply(respond, stream, [headers, ...rest])
     },

@@ -9,13 +9,13 @@ import type { Settings } from '../config/settings.ts'
 import { type ErrorCode, errorFields, MenshenError } from '../errors.ts'
 import type { Report } from '../events.ts'
 import {
-  CLIENT_LEFT,
+  CLIENT_CLOSED_REQUEST,
   type ObservedRequest,
   REQUEST_ID,
   type RequestOutcome,
   requestFields,
 } from '../observe/observed-request.ts'
-import type { Look } from '../pages/look.ts'
+import type { Branding } from '../pages/branding.ts'
 import { NOTICES, type NoticeName, noticePage, noticeText } from '../pages/notices.ts'
 import type { Languages, Words } from '../pages/words.ts'
 import { isApiPath, OWN_PATHS, type OwnPaths } from '../paths.ts'
@@ -31,7 +31,7 @@ import { safeReturnPath } from './return-path.ts'
 export interface Pages {
   readonly settings: Settings
   readonly languages: Languages
-  readonly look: Look
+  readonly branding: Branding
   readonly cookies: CookieNames
   readonly paths: OwnPaths
 }
@@ -64,7 +64,7 @@ export interface StatusAnswer {
 
 export type OwnAnswer = ResponseAnswer | StatusAnswer
 
-interface Extra {
+interface AnswerOptions {
   /** Default `own`. */
   readonly outcome?: RequestOutcome
   readonly status?: number
@@ -72,7 +72,7 @@ interface Extra {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-export function pageAnswer(pages: Pages, html: string, extra: Extra = {}): ResponseAnswer {
+export function pageAnswer(pages: Pages, html: string, extra: AnswerOptions = {}): ResponseAnswer {
   return answer(pages, html, { ...extra, headers: { ...pageHeaders(pages), ...extra.headers } })
 }
 
@@ -86,14 +86,14 @@ export function pageHeaders(pages: Pages): Record<string, string> {
   }
 }
 
-export function jsonAnswer(pages: Pages, body: object, extra: Extra = {}): ResponseAnswer {
+export function jsonAnswer(pages: Pages, body: object, extra: AnswerOptions = {}): ResponseAnswer {
   return answer(pages, JSON.stringify(body), {
     ...extra,
     headers: { 'content-type': 'application/json; charset=utf-8', ...extra.headers },
   })
 }
 
-export function textAnswer(pages: Pages, body: string, extra: Extra = {}): ResponseAnswer {
+export function textAnswer(pages: Pages, body: string, extra: AnswerOptions = {}): ResponseAnswer {
   return answer(pages, body, { ...extra, headers: { 'content-type': 'text/plain; charset=utf-8', ...extra.headers } })
 }
 
@@ -102,7 +102,12 @@ export function noContentAnswer(pages: Pages): ResponseAnswer {
   return answer(pages, null, { status: 204 })
 }
 
-export function noticeAnswer(pages: Pages, request: ProxyRequest, name: NoticeName, extra: Extra = {}): ResponseAnswer {
+export function noticeAnswer(
+  pages: Pages,
+  request: ProxyRequest,
+  name: NoticeName,
+  extra: AnswerOptions = {},
+): ResponseAnswer {
   return pageAnswer(pages, noticePage(languageOf(pages, request), name), { status: NOTICES[name].status, ...extra })
 }
 
@@ -140,7 +145,7 @@ export function foreignAnswer(
 }
 
 /** The name of a host has 253 letters at most; a longer one would only fill the log. */
-const LONGEST_ORIGIN = 300
+const MAX_ORIGIN_LENGTH = 300
 
 export function reportForeign(report: Report, request: ProxyRequest): void {
   const { method, path, headers } = request
@@ -149,7 +154,7 @@ export function reportForeign(report: Report, request: ProxyRequest): void {
     ...requestFields(request),
     method,
     path,
-    ...(origin && { origin: origin.slice(0, LONGEST_ORIGIN) }),
+    ...(origin && { origin: origin.slice(0, MAX_ORIGIN_LENGTH) }),
   })
 }
 
@@ -158,7 +163,7 @@ export function tooManyAnswer(pages: Pages, request: ProxyRequest): ResponseAnsw
 }
 
 /** There is no room for this request now. */
-export function busyAnswer(pages: Pages, request: ProxyRequest, extra: Extra = {}): ResponseAnswer {
+export function busyAnswer(pages: Pages, request: ProxyRequest, extra: AnswerOptions = {}): ResponseAnswer {
   return errorAnswer(pages, request, 'busy', { headers: { 'retry-after': '5' }, ...extra })
 }
 
@@ -167,7 +172,7 @@ export function errorAnswer(
   pages: Pages,
   request: ProxyRequest,
   name: NoticeName,
-  { isUser, ...extra }: Extra & { isUser?: boolean } = {},
+  { isUser, ...extra }: AnswerOptions & { isUser?: boolean } = {},
 ): ResponseAnswer {
   const { status } = NOTICES[name]
   const words = languageOf(pages, request)
@@ -176,14 +181,16 @@ export function errorAnswer(
   if (isByScript(request) || isApiPath(request.path))
     return jsonAnswer(pages, { error: name, message, requestId }, { status, ...extra })
   const retryPath = TEMPORARY.has(status) ? retryPathOf(pages, request) : undefined
-  const retrySeconds = SOON_OVER.has(status) ? Number(extra.headers?.['retry-after'] ?? RETRY_SECONDS) : undefined
+  const retrySeconds = AUTO_RETRY_STATUSES.has(status)
+    ? Number(extra.headers?.['retry-after'] ?? RETRY_SECONDS)
+    : undefined
   const html = noticePage(words, name, { retryPath, retrySeconds, isUser, requestId })
   return pageAnswer(pages, html, { status, ...extra })
 }
 
 const TEMPORARY = new Set<number>([502, 503, 504])
 /** The page retries automatically. Not for an application that is too slow: each try would cost it as much as the first. */
-const SOON_OVER = new Set<number>([502, 503])
+const AUTO_RETRY_STATUSES = new Set<number>([502, 503])
 /** The delay if the answer has no `retry-after`. */
 const RETRY_SECONDS = 5
 
@@ -207,8 +214,8 @@ export function signedInAnswer(
 }
 
 /** For a client that disconnected before it got an answer. The outcome of the request does not change. */
-export function leftAnswer({ outcome, requestId }: ObservedRequest): StatusAnswer {
-  return { outcome, status: CLIENT_LEFT, common: NO_HEADERS, requestId, more: [] }
+export function clientClosedAnswer({ outcome, requestId }: ObservedRequest): StatusAnswer {
+  return { outcome, status: CLIENT_CLOSED_REQUEST, common: NO_HEADERS, requestId, more: [] }
 }
 
 /** 302, or 303 after a POST: the browser must not send the body again. */
@@ -216,7 +223,7 @@ export function redirectAnswer(
   pages: Pages,
   method: string,
   location: string,
-  { headers, ...extra }: Extra = {},
+  { headers, ...extra }: AnswerOptions = {},
 ): ResponseAnswer {
   const status = method === 'GET' || method === 'HEAD' ? 302 : 303
   return answer(pages, null, { status, ...extra, headers: { ...headers, location } })
@@ -257,7 +264,7 @@ export function transportSecurityOf(settings: Settings): string | undefined {
 function answer(
   { settings }: Pages,
   body: string | null,
-  { outcome = 'own', status = 200, cookies = [], headers = {} }: Extra,
+  { outcome = 'own', status = 200, cookies = [], headers = {} }: AnswerOptions,
 ): ResponseAnswer {
   const all = new Headers({ ...safetyHeaders(settings), ...headers })
   for (const cookie of cookies) all.append('set-cookie', cookie)
@@ -352,7 +359,7 @@ export function reportFailure(report: Report, request: ProxyRequest, error: unkn
 }
 
 /** For pages that can do without the store: `undefined`, and a line in the log, while it is unavailable. */
-export async function ifReachable<T>(
+export async function ifStoreAvailable<T>(
   report: Report,
   request: ProxyRequest,
   result: Promise<T>,
@@ -378,11 +385,11 @@ export interface FailedRequests {
   idFor(request: ProxyRequest, error: string): string
 }
 
-const KEPT_MS = 60_000
-const MOST_KEPT = 10_000
+const FAILED_REQUEST_TTL_MS = 60_000
+const MAX_FAILED_REQUESTS = 10_000
 
 export function createFailedRequests(): FailedRequests {
-  const failures = new LRUCache<string, FailedRequest>({ ...atMost(MOST_KEPT), ttl: KEPT_MS })
+  const failures = new LRUCache<string, FailedRequest>({ ...atMost(MAX_FAILED_REQUESTS), ttl: FAILED_REQUEST_TTL_MS })
 
   function browserOf({ observed, headers }: ProxyRequest, error: string): string {
     const { 'user-agent': userAgent = '' } = headers

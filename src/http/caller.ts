@@ -1,7 +1,7 @@
 // What the proxy knows about a request and its caller. The gateway's own types extend these.
 
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Authentication, Circumstances } from '../access/conditions.ts'
+import type { Authentication, ConditionContext } from '../access/conditions.ts'
 import { network } from '../config/networks.ts'
 import type { ObservedRequest } from '../observe/observed-request.ts'
 import type { IdentityHeaders, LoadedSession } from '../session/cache.ts'
@@ -55,7 +55,7 @@ export function callerOf({ loaded, program }: Identification): Caller | undefine
 }
 
 /** What the conditions of rules check. Each value is computed only if a condition needs it. */
-export class RequestCircumstances implements Circumstances {
+export class RequestConditionContext implements ConditionContext {
   readonly at: number
   readonly #request: Pick<ProxyRequest, 'method' | 'headers' | 'observed'>
   readonly #identification: Identification

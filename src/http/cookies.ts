@@ -175,9 +175,9 @@ export interface EndedNotice {
   readonly users?: number
 }
 
-const SHOWN_WITHIN_SECONDS = 60
+const NOTICE_SECONDS = 60
 /** The length of a cookie is limited, that of a username is not. */
-const LONGEST_NAME = 100
+const MAX_NAME_LENGTH = 100
 
 const endedSchema: z.ZodType<EndedNotice> = z.object({
   ended: z.int().min(0),
@@ -186,8 +186,8 @@ const endedSchema: z.ZodType<EndedNotice> = z.object({
 })
 
 export function endedCookie({ ended: name }: CookieNames, { user, ...counts }: EndedNotice): string {
-  const notice = user === undefined ? counts : { ...counts, user: user.slice(0, LONGEST_NAME).toWellFormed() }
-  return setCookie(name, Buffer.from(JSON.stringify(notice)).toString('base64url'), SHOWN_WITHIN_SECONDS)
+  const notice = user === undefined ? counts : { ...counts, user: user.slice(0, MAX_NAME_LENGTH).toWellFormed() }
+  return setCookie(name, Buffer.from(JSON.stringify(notice)).toString('base64url'), NOTICE_SECONDS)
 }
 
 /** `undefined` if nothing was ended, or the cookie is not ours. */

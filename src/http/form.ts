@@ -19,11 +19,11 @@ export function readForm(
 }
 
 export function isRequest(request: IncomingMessage | Request): request is Request {
-  return areOfTheWeb(request.headers)
+  return isHeaders(request.headers)
 }
 
 /** Recognizes Headers by their methods, because frameworks have their own classes. */
-export function areOfTheWeb(headers: IncomingHttpHeaders | Headers | undefined): headers is Headers {
+export function isHeaders(headers: IncomingHttpHeaders | Headers | undefined): headers is Headers {
   return typeof headers?.get === 'function'
 }
 

@@ -11,20 +11,20 @@ export interface RateLimit {
   /** Counts one more request of this kind; false if it is above the limit. */
   admits(kind: LimitKind, request: CountedRequest): Promise<boolean>
   /** Counts one more request, and returns a function that takes the count back; `undefined` if it is above the limit. */
-  take(kind: LimitKind, request: CountedRequest): Promise<GiveBack | undefined>
+  take(kind: LimitKind, request: CountedRequest): Promise<Refund | undefined>
 }
 
 type LimitKind = 'sign-in' | 'ticket' | 'logout' | 'device'
-type GiveBack = () => void
+type Refund = () => void
 type CountedRequest = Pick<ProxyRequest, 'observed'>
 
 interface CountResult {
   /** `above again`: not the first of its minute above the limit. */
   readonly result: 'within' | 'above' | 'above again'
-  readonly giveBack: GiveBack
+  readonly refund: Refund
 }
 
-const NOTHING_TO_GIVE_BACK: GiveBack = () => {}
+const NO_REFUND: Refund = () => {}
 
 interface Limit {
   readonly points: number
@@ -40,23 +40,23 @@ interface RateLimitOptions {
 }
 
 export function createRateLimit({ perMinute, shared, report }: RateLimitOptions): RateLimit {
-  if (perMinute === 0) return { admits: async () => true, take: async () => NOTHING_TO_GIVE_BACK }
+  if (perMinute === 0) return { admits: async () => true, take: async () => NO_REFUND }
   const limit: Limit = { points: perMinute, duration: 60, keyPrefix: `${shared?.prefix ?? 'menshen'}:limit` }
   const own = new RateLimiterMemory(limit)
-  const count = shared ? countTogether(shared.client, limit, own) : (who: string) => countOne(own, who)
+  const count = shared ? countShared(shared.client, limit, own) : (who: string) => countOne(own, who)
   let isReported = false
-  function reportUnknown(): GiveBack {
+  function reportUnknown(): Refund {
     if (!isReported) report('address_unknown', { remedy: 'hand over { address }, of the client at the other end' })
     isReported = true
-    return NOTHING_TO_GIVE_BACK
+    return NO_REFUND
   }
 
-  async function take(kind: LimitKind, request: CountedRequest): Promise<GiveBack | undefined> {
+  async function take(kind: LimitKind, request: CountedRequest): Promise<Refund | undefined> {
     const { address } = request.observed
     // One count for all clients without an address would let one of them use up the limit of the others.
     if (address === '') return reportUnknown()
-    const { result, giveBack } = await count(`${kind} ${network(address)}`)
-    if (result === 'within') return giveBack
+    const { result, refund } = await count(`${kind} ${network(address)}`)
+    if (result === 'within') return refund
     const fields = { ...observedFields(request.observed), address, kind }
     report('rate_limited', result === 'above again' ? { ...fields, again: true } : fields)
     return undefined
@@ -66,7 +66,7 @@ export function createRateLimit({ perMinute, shared, report }: RateLimitOptions)
 }
 
 /** A Redis that hangs must not delay a sign-in: then only this process counts, and each request once. */
-function countTogether(shared: object, limit: Limit, own: RateLimiterMemory): (who: string) => Promise<CountResult> {
+function countShared(shared: object, limit: Limit, own: RateLimiterMemory): (who: string) => Promise<CountResult> {
   const limiter = new RateLimiterRedis({
     ...limit,
     storeClient: shared,
@@ -76,13 +76,13 @@ function countTogether(shared: object, limit: Limit, own: RateLimiterMemory): (w
   return who =>
     new Promise((resolve, reject) => {
       let ownCount: Promise<CountResult> | undefined
-      const countHere = () => {
+      const countLocally = () => {
         ownCount ??= countOne(own, who)
         ownCount.then(resolve, reject)
       }
-      const late = setTimeout(countHere, SHARED_DEADLINE_MS).unref()
+      const late = setTimeout(countLocally, SHARED_DEADLINE_MS).unref()
       countOne(limiter, who)
-        .then(resolve, countHere)
+        .then(resolve, countLocally)
         .finally(() => clearTimeout(late))
     })
 }
@@ -91,10 +91,10 @@ function countTogether(shared: object, limit: Limit, own: RateLimiterMemory): (w
 async function countOne(limiter: RateLimiterAbstract, who: string): Promise<CountResult> {
   try {
     await limiter.consume(who)
-    return { result: 'within', giveBack: () => void limiter.reward(who).catch(() => {}) }
+    return { result: 'within', refund: () => void limiter.reward(who).catch(() => {}) }
   } catch (error) {
     if (!(error instanceof RateLimiterRes)) throw error
     const result = error.consumedPoints > limiter.points + 1 ? 'above again' : 'above'
-    return { result, giveBack: NOTHING_TO_GIVE_BACK }
+    return { result, refund: NO_REFUND }
   }
 }

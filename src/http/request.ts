@@ -57,7 +57,7 @@ export function createBeginRequest(proxies: Networks | undefined): BeginRequest 
 }
 
 /** No browser sends more; a longer one would only fill the log. */
-const LONGEST_USER_AGENT = 256
+const MAX_USER_AGENT_LENGTH = 256
 
 /** What only reports need is computed on demand. */
 class ArrivedRequest implements ObservedRequest {
@@ -91,44 +91,44 @@ class ArrivedRequest implements ObservedRequest {
   }
 
   get userAgent(): string | undefined {
-    return this.#headers['user-agent']?.slice(0, LONGEST_USER_AGENT)
+    return this.#headers['user-agent']?.slice(0, MAX_USER_AGENT_LENGTH)
   }
 }
 
 type ClientAddress = (peer: string, headers: IncomingHttpHeaders) => string
 
-const MOST_ADDRESSES = 10_000
-const LONGEST_REMEMBERED = 100
+const MAX_CACHED_ADDRESSES = 10_000
+const MAX_CACHED_LENGTH = 100
 
 /**
  * The address that a trusted proxy forwards is parsed once: rules with networks need it for every request, and parsing a list takes
  * 2 µs, a twentieth of a signed-in check.
  */
 function createClientAddress(proxies: Networks | undefined): ClientAddress {
-  const remembered = createRecent<string>(MOST_ADDRESSES)
+  const cached = createRecent<string>(MAX_CACHED_ADDRESSES)
   return (peer, headers) => {
     const { 'x-forwarded-for': forwarded } = headers
     // Most requests: only trusted proxies are believed.
     if (forwarded === undefined || !isTrusted(proxies, peer)) return plainAddress(peer)
     if (typeof forwarded !== 'string') return clientAddress(proxies, peer, headers)
-    const known = remembered.get(forwarded)
+    const known = cached.get(forwarded)
     if (known !== undefined) return known
     const address = clientAddress(proxies, peer, headers)
     // The list may be empty, or have no address but the proxy's own.
-    if (forwarded.length > LONGEST_REMEMBERED || address === plainAddress(peer)) return address
-    remembered.set(forwarded, address)
+    if (forwarded.length > MAX_CACHED_LENGTH || address === plainAddress(peer)) return address
+    cached.set(forwarded, address)
     return address
   }
 }
 
 /** More than any chain of proxies has. Hops further away are not read. */
-const MOST_HOPS = 100
+const MAX_HOPS = 100
 
 /** The address of the client, or of the nearest proxy that is not trusted. */
 function clientAddress(proxies: Networks | undefined, peer: string, headers: IncomingHttpHeaders): string {
   const list = String(headers['x-forwarded-for'] ?? '')
   let hop = peer
-  for (let end = list.length, hops = 0; end > 0 && hops < MOST_HOPS && isTrusted(proxies, hop); hops++) {
+  for (let end = list.length, hops = 0; end > 0 && hops < MAX_HOPS && isTrusted(proxies, hop); hops++) {
     const comma = list.lastIndexOf(',', end - 1)
     const part = list.slice(comma + 1, end).trim()
     if (part) hop = withoutPort(part)
@@ -166,7 +166,7 @@ const USABLE = /^[A-Za-z0-9_-]{8,128}$/
 /** No two characters look or sound alike when an id is read out. */
 const LETTERS = '23456789abcdefghijkmnpqrstuvwxyz'
 const LENGTH = 12
-const IDS_AT_ONCE = 256
+const IDS_PER_BATCH = 256
 
 export function newRequestId(): string {
   return randomLetters(LENGTH)
@@ -178,7 +178,7 @@ function createRequestIds(): () => string {
   let used = 0
   return () => {
     if (used === pool.length) {
-      pool = randomLetters(LENGTH * IDS_AT_ONCE)
+      pool = randomLetters(LENGTH * IDS_PER_BATCH)
       used = 0
     }
     used += LENGTH
@@ -196,10 +196,10 @@ function isRequestId(text: unknown): text is string {
   return typeof text === 'string' && USABLE.test(text)
 }
 
-const LONGEST_LOGGED = 256
+const MAX_LOGGED_LENGTH = 256
 
 /** A path for the log as it was sent, with everything escaped that could confuse a terminal. */
 export function rawPath(path: string): string {
   const escaped = path.replace(/[^\x21-\x7e]/gu, encodeURIComponent)
-  return escaped.length > LONGEST_LOGGED ? `${escaped.slice(0, LONGEST_LOGGED)}…` : escaped
+  return escaped.length > MAX_LOGGED_LENGTH ? `${escaped.slice(0, MAX_LOGGED_LENGTH)}…` : escaped
 }

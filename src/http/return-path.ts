@@ -4,9 +4,9 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { KeyList } from '../session/derived-keys.ts'
 
-const LONGEST_PATH = 8192
+const MAX_PATH_LENGTH = 8192
 /** A cookie has to stay below 4096 bytes. A longer path is only in the address of the login page. */
-export const LONGEST_IN_COOKIE = 2048
+export const MAX_PATH_LENGTH_IN_COOKIE = 2048
 
 /** The path as the URL parser of browsers reads it; `undefined` if it leads to another origin or into the sign-in. */
 export function safeReturnPath(text: string, origin: string, signInPaths: ReadonlySet<string>): string | undefined {
@@ -16,7 +16,7 @@ export function safeReturnPath(text: string, origin: string, signInPaths: Readon
   const path = url.pathname + url.search
   // Without our origin in front of it, a path such as `//evil.example` is an address of another host.
   if (!URL.canParse(path, origin) || new URL(path, origin).origin !== origin) return undefined
-  return path.length <= LONGEST_PATH ? path : undefined
+  return path.length <= MAX_PATH_LENGTH ? path : undefined
 }
 
 /** Signs with the first of the keys. */
@@ -29,7 +29,7 @@ const IN_ADDRESS = /^\?return=(\d+)\.([\w-]{43})(\/.*)$/s
 
 /** The query of a login page that leads to a signed path. A long path is not encoded: encoded, it would not fit. */
 export function returnQuery(path: string, signed: string): string {
-  if (path.length <= LONGEST_IN_COOKIE) return `?return=${signed}`
+  if (path.length <= MAX_PATH_LENGTH_IN_COOKIE) return `?return=${signed}`
   const [text = '', signature = ''] = signed.split('.')
   const [until = ''] = Buffer.from(text, 'base64url').toString().split(' ', 1)
   return `?return=${until}.${signature}${path}`

@@ -20,7 +20,7 @@ interface FirstChunks {
 }
 
 /** Bytes that are gathered before they are sent. */
-const MOST_GATHERED = 256 * 1024
+const MAX_BUFFERED_BYTES = 256 * 1024
 
 export async function send(
   response: ServerResponse,
@@ -35,7 +35,7 @@ export async function send(
   const { chunks, next }: FirstChunks = reader ? await readFirstChunks(reader) : { chunks: [] }
   // The client left while the answer was prepared: its `close` has been.
   if (isClosed(response)) return void reader?.cancel().catch(() => {})
-  if (reader && next) return sendOn(response, answer.status, headers, reader, { chunks, next })
+  if (reader && next) return sendRest(response, answer.status, headers, reader, { chunks, next })
   const body = sharedBody ?? Buffer.concat(chunks)
   if (!takesBody(response, body.length)) return
   // RFC 9110, 8.6: a 204 has none.
@@ -55,7 +55,7 @@ async function readFirstChunks(reader: Reader): Promise<FirstChunks> {
   const chunks: Uint8Array[] = []
   for (let size = 0; ; ) {
     const next = reader.read()
-    const read = size < MOST_GATHERED ? await Promise.race([next, nextTurn()]) : undefined
+    const read = size < MAX_BUFFERED_BYTES ? await Promise.race([next, nextTurn()]) : undefined
     if (!read) return { chunks, next }
     if (read.done) return { chunks }
     chunks.push(read.value)
@@ -63,37 +63,37 @@ async function readFirstChunks(reader: Reader): Promise<FirstChunks> {
   }
 }
 
-async function sendOn(
+async function sendRest(
   response: ServerResponse,
   status: number,
   headers: OutgoingHttpHeaders,
   reader: Reader,
-  beginning: Required<FirstChunks>,
+  firstChunks: Required<FirstChunks>,
 ): Promise<void> {
-  let hasLeft = false
-  let goOn = () => {}
+  let isDisconnected = false
+  let resumeWriting = () => {}
   // The client has left and does not read it.
-  beginning.next.catch(() => {})
+  firstChunks.next.catch(() => {})
   response.once('close', () => {
-    hasLeft = true
-    goOn()
+    isDisconnected = true
+    resumeWriting()
     reader.cancel().catch(() => {})
   })
   // Once for all chunks, and not chained: middleware that compresses passes it on to a stream of its own, and cannot remove it there.
-  response.on('drain', () => goOn())
+  response.on('drain', () => resumeWriting())
   response.writeHead(status, headers)
   response.flushHeaders()
   drain(response.req)
   if (response.req.method === 'HEAD') return void response.end()
   try {
-    for await (const chunk of chunksOf(reader, beginning)) {
-      if (hasLeft || response.destroyed) return
-      if (response.write(chunk) || hasLeft) continue
+    for await (const chunk of chunksOf(reader, firstChunks)) {
+      if (isDisconnected || response.destroyed) return
+      if (response.write(chunk) || isDisconnected) continue
       await new Promise<void>(resolve => {
-        goOn = resolve
+        resumeWriting = resolve
       })
     }
-    if (!hasLeft && !response.destroyed) response.end()
+    if (!isDisconnected && !response.destroyed) response.end()
   } catch {
     // The client learns that the answer is incomplete; if it has left, it needs no more of it.
     response.destroy()
@@ -156,10 +156,10 @@ async function sendToSocket(socket: Duplex, answer: Response): Promise<void> {
   const body = Buffer.from(await answer.arrayBuffer())
   if (socket.destroyed) return
   const lines = [`HTTP/1.1 ${answer.status} ${STATUS_CODES[answer.status] ?? ''}`, 'connection: close']
-  for (const [name, value] of answer.headers) if (!OF_THE_WIRE.has(name)) lines.push(`${name}: ${value}`)
+  for (const [name, value] of answer.headers) if (!FRAMING_HEADERS.has(name)) lines.push(`${name}: ${value}`)
   const head = Buffer.from(`${[...lines, `content-length: ${body.length}`].join('\r\n')}\r\n\r\n`, 'latin1')
   socket.end(Buffer.concat([head, body]))
   destroyAfter(socket, CLOSE_MS)
 }
 
-const OF_THE_WIRE = new Set(['connection', 'content-length', 'transfer-encoding'])
+const FRAMING_HEADERS = new Set(['connection', 'content-length', 'transfer-encoding'])

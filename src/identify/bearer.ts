@@ -43,7 +43,7 @@ export interface TokenClient {
 
 export interface BearerCallers {
   /** The owner of a token, if it is for each of `audiences`. Throws while that cannot be decided. */
-  identify(token: string, audiences: Audiences, bringer: TokenClient): Promise<ProgramCaller | RefusedToken | 'limited'>
+  identify(token: string, audiences: Audiences, client: TokenClient): Promise<ProgramCaller | RefusedToken | 'limited'>
   /** Checks a token that was valid before; nothing is counted. */
   reidentify(token: string, audiences: Audiences): Promise<ProgramCaller | RefusedToken>
 }
@@ -67,11 +67,11 @@ interface CachedVerdict<V = Verdict | 'limited'> {
   isValid: boolean
 }
 
-const KEPT_MS = 30_000
-const MOST_KEPT = 10_000
+const VERDICT_TTL_MS = 30_000
+const MAX_CACHED_VERDICTS = 10_000
 
 export function createBearerCallers({ providers, roles, scopedName, now }: BearerCallersOptions): BearerCallers {
-  const cache = new LRUCache<string, CachedVerdict>(atMost(MOST_KEPT))
+  const cache = new LRUCache<string, CachedVerdict>(atMost(MAX_CACHED_VERDICTS))
 
   function toCaller(provider: Provider, { userInfo, groups, claims, scopes, expiresAt }: BearerUser): ProgramCaller {
     const scope = scopeOf(provider)
@@ -79,11 +79,15 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
     const user = { userInfo, userRole, groups, ...(scope === undefined ? {} : { provider: scope }) }
     const who = { ...identityOf(user, scopedName), isBearer: true as const, scopes }
     const authentication = authenticationIn(claims, now())
-    return { user, who, authentication, expiresAt: expiresAt ?? now() + KEPT_MS }
+    return { user, who, authentication, expiresAt: expiresAt ?? now() + VERDICT_TTL_MS }
   }
 
   /** The verdict, and when it expires at the latest. */
-  async function judge(token: string, audiences: Audiences, owner: string | undefined): Promise<TimedVerdict<Verdict>> {
+  async function verify(
+    token: string,
+    audiences: Audiences,
+    owner: string | undefined,
+  ): Promise<TimedVerdict<Verdict>> {
     try {
       const provider = await providerOfToken(providers, token)
       const user = await provider.verifyBearer(token, audiences, owner)
@@ -96,40 +100,40 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
   }
 
   /** A valid token is not counted. */
-  async function countAndJudge(
+  async function countAndVerify(
     token: string,
     audiences: Audiences,
     { owner, count }: TokenClient,
   ): Promise<TimedVerdict<Verdict | 'limited'>> {
-    const giveBack = await count()
-    if (!giveBack) return ['limited', 0]
-    const judged = await judge(token, audiences, owner)
-    if ('who' in judged[0]) giveBack()
-    return judged
+    const refund = await count()
+    if (!refund) return ['limited', 0]
+    const verified = await verify(token, audiences, owner)
+    if ('who' in verified[0]) refund()
+    return verified
   }
 
   /** From now on, others that present the same token wait for this verdict. The caller must await it. */
-  function start<V extends Verdict | 'limited'>(key: string, judged: Promise<TimedVerdict<V>>): CachedVerdict<V> {
-    const verdict = judged.then(([verdict]) => verdict)
+  function start<V extends Verdict | 'limited'>(key: string, verified: Promise<TimedVerdict<V>>): CachedVerdict<V> {
+    const verdict = verified.then(([verdict]) => verdict)
     const entry: CachedVerdict<V> = {
       verdict,
       until: Number.POSITIVE_INFINITY,
       isValid: cache.get(key)?.isValid ?? false,
     }
-    const forget = () => {
+    const evict = () => {
       if (cache.get(key) === entry) cache.delete(key)
     }
     cache.set(key, entry)
-    judged.then(
+    verified.then(
       ([verdict, until]) => {
-        if (verdict === 'limited') return forget()
-        entry.until = Math.min(until, now() + KEPT_MS)
+        if (verdict === 'limited') return evict()
+        entry.until = Math.min(until, now() + VERDICT_TTL_MS)
         entry.isValid = typeof verdict === 'object' && 'who' in verdict
       },
       // If it fails, the next request asks again.
       () => {
         entry.until = 0
-        if (!entry.isValid) forget()
+        if (!entry.isValid) evict()
       },
     )
     return entry
@@ -139,7 +143,7 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
   async function ask(key: string, token: string, audiences: Audiences, owner?: string): Promise<Verdict> {
     const known = await current(key)?.verdict
     if (known !== undefined && known !== 'limited') return known
-    return start(key, judge(token, audiences, owner)).verdict
+    return start(key, verify(token, audiences, owner)).verdict
   }
 
   function keyOf(token: string, audiences: Audiences): string {
@@ -153,26 +157,26 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
   }
 
   return {
-    async identify(token, audiences, bringer) {
-      const { owner, count } = bringer
+    async identify(token, audiences, client) {
+      const { owner, count } = client
       const key = keyOf(token, audiences)
       const known = current(key)
       const isCounted = !known && !cache.get(key)?.isValid && mayNeedIntrospection(providers, token)
       const begin = () =>
         start<Verdict | 'limited'>(
           key,
-          isCounted ? countAndJudge(token, audiences, bringer) : judge(token, audiences, owner),
+          isCounted ? countAndVerify(token, audiences, client) : verify(token, audiences, owner),
         )
       const verdict = await (known ?? begin()).verdict
       if (verdict !== 'limited') {
         if ('who' in verdict || isCounted) return verdict
         return (await count()) ? verdict : 'limited'
       }
-      const giveBack = isCounted ? undefined : await count()
-      if (!giveBack) return 'limited'
+      const refund = isCounted ? undefined : await count()
+      if (!refund) return 'limited'
       // Another network was above its limit.
       const own = await ask(key, token, audiences, owner)
-      if ('who' in own) giveBack()
+      if ('who' in own) refund()
       return own
     },
 

@@ -16,9 +16,9 @@ export interface LostCookieDetector {
 }
 
 /** A browser follows a redirect immediately; this is enough for a slow line. */
-const LANDS_WITHIN_MS = 60_000
+const REDIRECT_TIMEOUT_MS = 60_000
 /** More sign-ins than a process completes within that time. Beyond it, the oldest is treated as seen. */
-const MOST_UNSEEN = 10_000
+const MAX_UNSEEN = 10_000
 
 interface LostCookieOptions {
   readonly settings: Pick<Settings, 'TRUSTED_PROXIES'>
@@ -35,9 +35,9 @@ export function createLostCookieDetector({ settings, now }: LostCookieOptions): 
   /** Until when each new session may be seen for the first time, the oldest first. */
   const unseen = new Map<string, number>()
 
-  function forgetLate(): void {
+  function dropExpired(): void {
     for (const [sessionKey, until] of unseen) {
-      if (now() < until && unseen.size < MOST_UNSEEN) return
+      if (now() < until && unseen.size < MAX_UNSEEN) return
       unseen.delete(sessionKey)
     }
   }
@@ -46,8 +46,8 @@ export function createLostCookieDetector({ settings, now }: LostCookieOptions): 
     expect(request, location, sessionKey) {
       // Many browsers share a proxy's connection.
       if (isTrusted(settings.TRUSTED_PROXIES, request.address)) return
-      forgetLate()
-      unseen.set(sessionKey, now() + LANDS_WITHIN_MS)
+      dropExpired()
+      unseen.set(sessionKey, now() + REDIRECT_TIMEOUT_MS)
       expected.set(request.connection, { location: location.replace(/#.*$/, ''), sessionKey })
     },
     sessionSeen(sessionKey) {
@@ -58,7 +58,7 @@ export function createLostCookieDetector({ settings, now }: LostCookieOptions): 
       const landing = expected.get(connection)
       if (!landing) return false
       expected.delete(connection)
-      forgetLate()
+      dropExpired()
       const isUnseen = unseen.delete(landing.sessionKey)
       // A typed address or a link within a page is not a landing.
       const site = headers['sec-fetch-site']

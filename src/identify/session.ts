@@ -132,7 +132,7 @@ function wasRefreshed({ session, signedInAt }: LoadedSession, leadSeconds: numbe
 }
 
 /** Scripts request these while no user is present: whether the session is still valid, and which applications there are. */
-const NO_ACTIVITY: ReadonlySet<string | undefined> = new Set([OWN_PATHS.me, OWN_PATHS.applications])
+const PASSIVE_PATHS: ReadonlySet<string | undefined> = new Set([OWN_PATHS.me, OWN_PATHS.applications])
 
 /** Notes activity for SESSION_IDLE_MINUTES. */
 export function noteActivity(
@@ -140,6 +140,6 @@ export function noteActivity(
   request: Pick<GatewayRequest, 'method' | 'headers'> & { readonly path?: string },
   loaded: LoadedSession,
 ): void {
-  if (settings.SESSION_IDLE_MINUTES === 0 || NO_ACTIVITY.has(request.path)) return
+  if (settings.SESSION_IDLE_MINUTES === 0 || PASSIVE_PATHS.has(request.path)) return
   if (isActivity(request)) auth.sessions.noteActivity(loaded)
 }

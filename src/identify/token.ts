@@ -36,14 +36,14 @@ async function identifyToken(
 ): Promise<CallerIdentification> {
   const token = CREDENTIALS.exec(outer.headers.authorization ?? '')?.[1]
   // Made-up tokens must not reach the provider without a limit.
-  const bringer: TokenClient = {
+  const client: TokenClient = {
     owner: network(outer.observed.address),
     count: () => auth.rateLimit.take('ticket', outer),
   }
   const found =
     token === undefined
-      ? await refuseMalformed(bringer)
-      : await runInRequest(outer.observed, () => auth.bearers.identify(token, audiencesOf(settings, rules), bringer))
+      ? await refuseMalformed(client)
+      : await runInRequest(outer.observed, () => auth.bearers.identify(token, audiencesOf(settings, rules), client))
   if (found === 'limited') return { cookies, failedToken: true, isLimited: true }
   if ('who' in found) {
     const reidentify = async () => {

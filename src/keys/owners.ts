@@ -63,7 +63,7 @@ const LABEL_PREFIX = 'key-owner.'
  * How long before the last answer an older one may have been asked for. A record from further in the future than that comes from a clock
  * that was wrong.
  */
-const LONGEST_CALL_MS = 10 * 60_000
+const MAX_CALL_MS = 10 * 60_000
 
 const ownerSchema: z.ZodType<KeyOwner> = z.object({
   id: z.string(),
@@ -99,7 +99,7 @@ export function createKeyOwners({ store, keyring }: KeyOwnersOptions): KeyOwners
         const owner = stored && (await open(stored))
         if (!owner) return
         const age = owner.askedAt - user.askedAt
-        if (age > 0 && age < LONGEST_CALL_MS) return
+        if (age > 0 && age < MAX_CALL_MS) return
         const next = toOwner(owner.id, user)
         if (JSON.stringify({ ...next, askedAt: owner.askedAt }) === JSON.stringify(owner)) return
         const entry = toEntry(key, next, user, stored.expiresAt, keys)

@@ -31,8 +31,8 @@ import { keySha256, newKey } from '../util/key-form.ts'
 import { atMost } from '../util/recent.ts'
 import { type ConfirmedUser, createKeyOwners, type KeyOwner, type KeyOwners, openOwner, ownerKeyOf } from './owners.ts'
 
-export const MOST_KEYS = 20
-export const LONGEST_NAME = 60
+export const MAX_KEYS_PER_USER = 20
+export const MAX_KEY_NAME_LENGTH = 60
 
 export interface PersonalKey {
   /** The SHA-256 of the key in hex. */
@@ -56,7 +56,7 @@ export interface PersonalKeys {
   /** Looks it up by the SHA-256 of the key. Without a promise if it is cached. */
   find(id: string): KeyUser | undefined | Promise<KeyUser | undefined>
   /** Returns the key, which cannot be read again; or why there is none. */
-  create(user: ConfirmedUser, wish: KeyRequest): Promise<NewKey | KeyProblem>
+  create(user: ConfirmedUser, request: KeyRequest): Promise<NewKey | KeyProblem>
   /** The user's own keys, newest first. */
   listOf(user: UserId): Promise<PersonalKey[]>
   /** Revokes a key if it belongs to this user. */
@@ -128,16 +128,16 @@ interface PersonalKeysOptions {
 
 const PREFIX = 'personal-key:'
 const DAY_MS = 24 * 3_600_000
-const MOST_CACHED = 10_000
+const MAX_CACHED_KEYS = 10_000
 /** The precision of "last used": a request must not cost a write. */
 const USED_STEP_MS = 5 * 60_000
 /** A store that cannot be written is not retried at every request. */
-const NOTE_AGAIN_MS = 10_000
+const RETRY_MS = 10_000
 
 export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
   const { store, keyring, owners, now, report } = options
   let { directory } = options
-  const cache = new LRUCache<string, CachedKey>(atMost(MOST_CACHED))
+  const cache = new LRUCache<string, CachedKey>(atMost(MAX_CACHED_KEYS))
 
   // Finding a key.
 
@@ -197,7 +197,7 @@ export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
         // Once per outage, not per request.
         if (!isFailing) report('key_use_not_saved', { ...errorFields(error), ...userFields(found.caller.user) })
         isFailing = true
-        setTimeout(() => noting.delete(id), NOTE_AGAIN_MS).unref()
+        setTimeout(() => noting.delete(id), RETRY_MS).unref()
       },
     )
     noting.set(id, noted)
@@ -248,7 +248,7 @@ export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
     async create(user, { name, days }) {
       const userId = { sub: user.userInfo.sub, provider: user.provider }
       const before = await listOf(userId)
-      if (before.length >= MOST_KEYS) return 'too_many'
+      if (before.length >= MAX_KEYS_PER_USER) return 'too_many'
       if (before.some(known => known.name === name)) return 'name_taken'
       const createdAt = now()
       const expiresAt = createdAt + days * DAY_MS
@@ -258,7 +258,7 @@ export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
       const record = { name, createdAt, owner: owner.key, ownerId: owner.id }
       await store.create(recordKeyOf(id), await toEntry(id, record, expiresAt))
       // Others may have been created at the same time.
-      if ((await listOf(userId)).length <= MOST_KEYS) return { key, id, name, createdAt, expiresAt }
+      if ((await listOf(userId)).length <= MAX_KEYS_PER_USER) return { key, id, name, createdAt, expiresAt }
       await store.remove(recordKeyOf(id))
       return 'too_many'
     },

@@ -27,11 +27,11 @@ const DAY_MS = 24 * 3_600_000
 const HOUR_MS = 3_600_000
 /** A store that cannot be written is not retried at every request. */
 const RETRY_MS = 10_000
-const MOST_REMEMBERED = 10_000
+const MAX_NOTED_KEYS = 10_000
 
 export function createKeyUse({ store, now, report }: KeyUseOptions): KeyUse {
   /** Until when nothing needs to be done for a key. */
-  const noted = new LRUCache<string, number>(atMost(MOST_REMEMBERED))
+  const noted = new LRUCache<string, number>(atMost(MAX_NOTED_KEYS))
   const pending = new Set<Promise<void>>()
 
   async function save(sha256: string, caller: KeyCaller, fields: object): Promise<void> {

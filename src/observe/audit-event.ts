@@ -10,7 +10,7 @@ import type { TrailEvent } from '../stores/trail.ts'
 import { atMost } from '../util/recent.ts'
 import { safeJson } from '../util/safe-text.ts'
 
-type Plain = string | number | boolean
+type Primitive = string | number | boolean
 
 export interface AuditEvent {
   /** Unique: an event that was written twice is shown once. */
@@ -19,19 +19,19 @@ export interface AuditEvent {
   readonly time: number
   readonly event: string
   /** Named as in the log. */
-  readonly fields: Readonly<Record<string, Plain>>
+  readonly fields: Readonly<Record<string, Primitive>>
 }
 
 /** What events can be searched by, from the rarest to the most frequent. */
 export const TAG_KINDS = ['requestId', 'session', 'sub', 'user', 'event'] as const
 export type TagKind = (typeof TAG_KINDS)[number]
 
-const PLACE = 'audit trail'
+const AAD = 'audit trail'
 /** 72 bits: a match is checked again once it is open. */
 const TAG_LENGTH = 12
 /** A client that sends longer texts is trying to fill the trail. */
-const LONGEST_TEXT = 500
-const MOST_REMEMBERED = 1000
+const MAX_TEXT_LENGTH = 500
+const MAX_CACHED_TAGS = 1000
 
 const eventSchema: z.ZodType<AuditEvent> = z.object({
   id: z.string(),
@@ -47,11 +47,11 @@ export function isAudited(code: EventCode): code is AuditedCode {
 export const AUDITED: readonly AuditedCode[] = (Object.keys(EVENTS) as EventCode[]).filter(isAudited)
 
 /** The fields that are plain and short. A foreign error becomes its code or its name: its text may reveal too much. */
-export function plainFields(fields: Readonly<Record<string, unknown>>): Record<string, Plain> {
-  const plain: Record<string, Plain> = {}
+export function plainFields(fields: Readonly<Record<string, unknown>>): Record<string, Primitive> {
+  const plain: Record<string, Primitive> = {}
   for (const [name, fact] of Object.entries(fields)) {
     const value = fact instanceof Error ? codeOf(fact) : fact
-    if (typeof value === 'string') plain[name] = value.slice(0, LONGEST_TEXT).toWellFormed()
+    if (typeof value === 'string') plain[name] = value.slice(0, MAX_TEXT_LENGTH).toWellFormed()
     else if (typeof value === 'boolean' || Number.isFinite(value)) plain[name] = value as boolean | number
   }
   return plain
@@ -65,13 +65,13 @@ function codeOf(error: Error): string {
 /** Tags are cached: a user who causes thousands of events causes them under few names. */
 export function createSealer(keys: DataKeys): (event: AuditEvent) => TrailEvent {
   const known = new LRUCache<string, string>({
-    ...atMost(MOST_REMEMBERED),
+    ...atMost(MAX_CACHED_TAGS),
     memoMethod: name => hashOf(name, keys),
   })
   const tagsOf = (event: AuditEvent, kind: TagKind) =>
     valuesOf(event, kind).map(value => known.memo(nameOf(kind, value)))
   return event => ({
-    value: sealValue(keys.publicPart, encodeJson(event), PLACE),
+    value: sealValue(keys.publicPart, encodeJson(event), AAD),
     tags: TAG_KINDS.flatMap(kind => tagsOf(event, kind)),
     // Events of one code make room for each other. The store need not know which code it is.
     kind: known.memo(nameOf('event', event.event)),
@@ -80,7 +80,7 @@ export function createSealer(keys: DataKeys): (event: AuditEvent) => TrailEvent 
 
 /** `undefined` if it was sealed with other keys. */
 export function openEvent({ value }: TrailEvent, keys: DataKeys): AuditEvent | undefined {
-  return decodeJson(eventSchema, unsealValue(keys.publicPart, value, PLACE))
+  return decodeJson(eventSchema, unsealValue(keys.publicPart, value, AAD))
 }
 
 export function tagOf(kind: TagKind, value: string, keys: DataKeys): string {

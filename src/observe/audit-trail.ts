@@ -46,13 +46,13 @@ interface TrailReaderOptions {
   readonly keyring: Pick<DataKeyring, 'current'>
 }
 
-const MOST_LOOKED_AT = 10_000
+const MAX_SCANNED = 10_000
 /** Skipping reads whole pages, and opening an event takes longer than looking at it. */
-const MOST_SKIPPED = 5000
-const MOST_OPENED = 2000
+const MAX_SKIPPED = 5000
+const MAX_OPENED = 2000
 const PAGE = 500
 /** An instance that had lost its store writes late: among events older than `since` there may be a newer one. */
-const LATE_MS = 3_600_000
+const MAX_WRITE_DELAY_MS = 3_600_000
 
 export function createTrailReader({ store, keyring }: TrailReaderOptions): TrailReader {
   return {
@@ -63,7 +63,7 @@ export function createTrailReader({ store, keyring }: TrailReaderOptions): Trail
       const { until } = filter
       const start: Start = until === undefined ? { next: before } : await skipNewer(store, opener, until, before)
       if (start.isFar) return { events, next: start.next, unreadable }
-      let left = until === undefined ? MOST_LOOKED_AT : MOST_OPENED
+      let left = until === undefined ? MAX_SCANNED : MAX_OPENED
       let { next } = start
       while (left > 0 && events.length < limit) {
         const wanted = Math.min(limit - events.length, left)
@@ -85,7 +85,7 @@ export function createTrailReader({ store, keyring }: TrailReaderOptions): Trail
 
     async *walk(filter) {
       const opener = createOpener(filter, await keyring.current())
-      const read = (after = '') => store.trail.read({ ...opener.tag, after, limit: PAGE, scan: MOST_LOOKED_AT })
+      const read = (after = '') => store.trail.read({ ...opener.tag, after, limit: PAGE, scan: MAX_SCANNED })
       for await (const page of allPages(read))
         for (const positioned of page.events) {
           const event = opener.open(positioned)
@@ -110,11 +110,11 @@ async function skipNewer(
   before: string | undefined,
 ): Promise<Start> {
   let next = before
-  for (let looked = 0; looked < MOST_SKIPPED; looked += PAGE) {
+  for (let scanned = 0; scanned < MAX_SKIPPED; scanned += PAGE) {
     const query = { ...tag, limit: PAGE, scan: PAGE }
     const page = await trail.read(next === undefined ? query : { ...query, before: next })
     const oldest = page.events.at(-1)
-    const isNewer = oldest === undefined || (timeOf(oldest) ?? 0) > until + LATE_MS
+    const isNewer = oldest === undefined || (timeOf(oldest) ?? 0) > until + MAX_WRITE_DELAY_MS
     if (page.next === undefined || !isNewer) return { next }
     next = page.next
   }
@@ -139,9 +139,9 @@ function createOpener({ since = 0, until = Number.POSITIVE_INFINITY, ...wanted }
       if (!tags.every(each => positioned.tags.includes(each))) return undefined
       const event = openEvent(positioned, keys)
       if (!event) return 'unreadable'
-      if (event.time < since - LATE_MS) return 'too old'
+      if (event.time < since - MAX_WRITE_DELAY_MS) return 'too old'
       if (event.time < since || event.time > until || !fits(event) || seen.has(event.id)) return undefined
-      if (seen.size >= MOST_LOOKED_AT) seen.clear()
+      if (seen.size >= MAX_SCANNED) seen.clear()
       seen.add(event.id)
       return { ...event, position: positioned.position }
     },

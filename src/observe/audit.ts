@@ -36,7 +36,7 @@ export interface AuditOptions {
 }
 
 /** Closing usually takes a few milliseconds. It gets them even if others have used up the deadline, and never much more. */
-const [SHORTEST_END_MS, LONGEST_END_MS] = [500, 3000]
+const [MIN_END_MS, MAX_END_MS] = [500, 3000]
 
 export function createAudit(options: AuditOptions): Audit {
   const { settings, now, worker } = options
@@ -63,7 +63,7 @@ export function createAudit(options: AuditOptions): Audit {
     reopenFile: () => file?.reopen(),
     async close(timeoutMs) {
       failures.close()
-      const boundedMs = Math.min(Math.max(timeoutMs, SHORTEST_END_MS), LONGEST_END_MS)
+      const boundedMs = Math.min(Math.max(timeoutMs, MIN_END_MS), MAX_END_MS)
       await Promise.all([trail?.close(boundedMs), file?.close(boundedMs)])
     },
   }
@@ -127,8 +127,8 @@ export interface AuditFile {
 }
 
 /** Nothing waits for the reader of a pipe. */
-const APPENDING = constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK
-const OWNER_ALONE = 0o600
+const APPEND_FLAGS = constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK
+const OWNER_ONLY_MODE = 0o600
 const NEWLINE = 0x0a
 
 interface OpenedFile {
@@ -190,12 +190,12 @@ export function createAuditFile(path: string): AuditFile {
 
 /** A file is also opened for reading if permissions allow it. A pipe is not: we would be its reader, and hide that it has none. */
 async function openForAppending(path: string): Promise<OpenedFile> {
-  const handle = await open(path, constants.O_WRONLY | APPENDING, OWNER_ALONE)
+  const handle = await open(path, constants.O_WRONLY | APPEND_FLAGS, OWNER_ONLY_MODE)
   const isFile = await handle.stat().then(
     stats => stats.isFile(),
     () => false,
   )
-  const readable = isFile && (await open(path, constants.O_RDWR | APPENDING, OWNER_ALONE).catch(() => undefined))
+  const readable = isFile && (await open(path, constants.O_RDWR | APPEND_FLAGS, OWNER_ONLY_MODE).catch(() => undefined))
   if (!readable) return { handle, isReadable: false }
   await handle.close()
   return { handle: readable, isReadable: true }
@@ -228,14 +228,14 @@ interface BatchWriterOptions<Item> {
   readonly kindOf: (item: Item) => string
 }
 
-const MOST_WAITING = 10_000
+const MAX_QUEUED = 10_000
 /** A batch is sealed within a few milliseconds, so that requests do not wait for it. */
-const MOST_IN_A_BATCH = 256
+const MAX_BATCH_SIZE = 256
 /** After a write, the embedded store checks every session again: a user who is refused all the time must not cause many writes. */
-const GATHER_MS = 50
-const FIRST_PAUSE_MS = 250
-const LONGEST_PAUSE_MS = 30_000
-const REPORT_AGAIN_MS = 60_000
+const BATCH_DELAY_MS = 50
+const INITIAL_BACKOFF_MS = 250
+const MAX_BACKOFF_MS = 30_000
+const REPORT_INTERVAL_MS = 60_000
 
 export function createBatchWriter<Item>(options: BatchWriterOptions<Item>): BatchWriter<Item> {
   const { write, to, report, kindOf } = options
@@ -244,43 +244,43 @@ export function createBatchWriter<Item>(options: BatchWriterOptions<Item>): Batc
   const counts = new Map<string, number>()
   const closing = new AbortController()
   let isRunning = false
-  let isAskedFor = false
-  let isOver = false
-  const trouble = createTrouble(to, report)
+  let isRequested = false
+  let isAborted = false
+  const failureReporter = createFailureReporter(to, report)
   let idle = Promise.resolve()
 
   function start(): void {
-    if (isRunning || isOver) return
+    if (isRunning || isAborted) return
     isRunning = true
     idle = run()
   }
 
   async function run(): Promise<void> {
     let failures = 0
-    while ((waiting.length > 0 || isAskedFor) && !isOver) {
-      await gather()
-      isAskedFor = false
+    while ((waiting.length > 0 || isRequested) && !isAborted) {
+      await waitForBatch()
+      isRequested = false
       try {
-        for (const item of waiting.splice(0, await write(waiting.slice(0, MOST_IN_A_BATCH)))) count(item, -1)
+        for (const item of waiting.splice(0, await write(waiting.slice(0, MAX_BATCH_SIZE)))) count(item, -1)
         failures = 0
       } catch (error) {
-        isAskedFor = true
-        trouble.tell(waiting.length, errorFields(error))
-        await rest(failures++)
+        isRequested = true
+        failureReporter.failed(waiting.length, errorFields(error))
+        await backOff(failures++)
       }
     }
-    if (!isOver) trouble.end()
+    if (!isAborted) failureReporter.end()
     isRunning = false
   }
 
-  async function gather(): Promise<void> {
-    if (waiting.length >= MOST_IN_A_BATCH) await nextTurn()
-    else await pauseUntilClosing(GATHER_MS, true)
+  async function waitForBatch(): Promise<void> {
+    if (waiting.length >= MAX_BATCH_SIZE) await nextTurn()
+    else await pauseUntilClosing(BATCH_DELAY_MS, true)
   }
 
-  async function rest(failures: number): Promise<void> {
-    if (closing.signal.aborted) await pause(FIRST_PAUSE_MS)
-    else await pauseUntilClosing(Math.min(FIRST_PAUSE_MS * 2 ** failures, LONGEST_PAUSE_MS), false)
+  async function backOff(failures: number): Promise<void> {
+    if (closing.signal.aborted) await pause(INITIAL_BACKOFF_MS)
+    else await pauseUntilClosing(Math.min(INITIAL_BACKOFF_MS * 2 ** failures, MAX_BACKOFF_MS), false)
   }
 
   /** `ref`: the process does not end during the pause. */
@@ -298,15 +298,15 @@ export function createBatchWriter<Item>(options: BatchWriterOptions<Item>): Batc
     let [largest, most] = ['', (counts.get(kindOf(newcomer)) ?? 0) + 1]
     for (const [kind, count] of counts) if (count > most) [largest, most] = [kind, count]
     const at = largest === '' ? -1 : waiting.findLastIndex(item => kindOf(item) === largest)
-    if (at < MOST_IN_A_BATCH) return false
+    if (at < MAX_BATCH_SIZE) return false
     for (const item of waiting.splice(at, 1)) count(item, -1)
     return true
   }
 
   return {
     add(item) {
-      const isFull = waiting.length >= MOST_WAITING
-      if (isFull) trouble.drop(waiting.length)
+      const isFull = waiting.length >= MAX_QUEUED
+      if (isFull) failureReporter.drop(waiting.length)
       if (!isFull || makeRoomFor(item)) {
         waiting.push(item)
         count(item, 1)
@@ -315,33 +315,33 @@ export function createBatchWriter<Item>(options: BatchWriterOptions<Item>): Batc
     },
 
     wake() {
-      isAskedFor = true
+      isRequested = true
       start()
     },
 
     async close(timeoutMs) {
       closing.abort()
       await withDeadline(idle, timeoutMs, () => {})
-      isOver = true
-      if (waiting.length > 0) trouble.giveUp(waiting.length)
+      isAborted = true
+      if (waiting.length > 0) failureReporter.giveUp(waiting.length)
     },
   }
 }
 
 /** Reports once in a while that writing fails, and then that it works again. */
-function createTrouble(to: 'store' | 'file', report: Report) {
+function createFailureReporter(to: 'store' | 'file', report: Report) {
   let dropped = 0
   let reportedAt: number | undefined
 
   function reportFailure(count: number, why: object): void {
     const at = performance.now()
-    if (reportedAt !== undefined && at - reportedAt < REPORT_AGAIN_MS) return
+    if (reportedAt !== undefined && at - reportedAt < REPORT_INTERVAL_MS) return
     reportedAt = at
     report('audit_not_written', { to, count, dropped, ...why })
   }
 
   return {
-    tell: reportFailure,
+    failed: reportFailure,
     drop(count: number): void {
       dropped++
       reportFailure(count, { reason: 'too_many' })

@@ -14,7 +14,7 @@ import {
   slotsOf,
   type TimedOperation,
 } from './history-slots.ts'
-import { createInstances, type Instance, WRITE_EVERY_MS } from './instances.ts'
+import { createInstances, type Instance, WRITE_INTERVAL_MS } from './instances.ts'
 import type { Observer } from './observed-request.ts'
 
 export interface History {
@@ -39,7 +39,7 @@ interface HistoryOptions {
 }
 
 /** The names of the counts in a slot. */
-export const COUNTED = {
+export const COUNT_NAMES = {
   request: {
     admitted: 'request admitted',
     visitor: 'request visitor',
@@ -59,7 +59,7 @@ export function createHistory({ instance, now }: HistoryOptions): History {
   function keep({ store, keyring }: Records) {
     const instances = createInstances({ store, keyring, instance, history, now })
     // Other parts report an unavailable store.
-    const whileAway = () => {}
+    const ignore = () => {}
     async function countSessions(): Promise<void> {
       history.current().sessions = await store.count()
     }
@@ -70,15 +70,15 @@ export function createHistory({ instance, now }: HistoryOptions): History {
     const begun = instances
       .adopt()
       .then(() => save())
-      .catch(whileAway)
-    const timer = setInterval(() => void save().catch(whileAway), WRITE_EVERY_MS).unref()
+      .catch(ignore)
+    const timer = setInterval(() => void save().catch(ignore), WRITE_INTERVAL_MS).unref()
     return {
       instances,
       countSessions,
       async close() {
         clearInterval(timer)
         await begun
-        await save(true).catch(whileAway)
+        await save(true).catch(ignore)
       },
     }
   }
@@ -87,7 +87,7 @@ export function createHistory({ instance, now }: HistoryOptions): History {
     observer: {
       onRequest({ outcome, isStream }, _status, ms) {
         const slot = history.current()
-        count(slot, COUNTED.request[outcome])
+        count(slot, COUNT_NAMES.request[outcome])
         if (!isStream) addTime(slot, 'request', ms)
       },
       onWork(kind, _what, _result, seconds) {
@@ -95,9 +95,9 @@ export function createHistory({ instance, now }: HistoryOptions): History {
       },
       onEvent(code, { reason }) {
         const slot = history.current()
-        if (EVENTS[code].level !== 'info') count(slot, COUNTED.event(code))
-        if (code === 'sign_in') count(slot, COUNTED.signIn)
-        if (code === 'sign_in_failed') count(slot, COUNTED.failedSignIn(String(reason)))
+        if (EVENTS[code].level !== 'info') count(slot, COUNT_NAMES.event(code))
+        if (code === 'sign_in') count(slot, COUNT_NAMES.signIn)
+        if (code === 'sign_in_failed') count(slot, COUNT_NAMES.failedSignIn(String(reason)))
       },
     },
 
@@ -145,17 +145,17 @@ export function plotOf(slots: readonly Slot[]): Plot {
     p50: slots.map(slot => rounded(quantile(slot, name, 0.5))),
     p99: slots.map(slot => rounded(quantile(slot, name, 0.99))),
   })
-  const failures = FAILURE_REASONS.map(reason => [reason, counted(COUNTED.failedSignIn(reason))] as const)
+  const failures = FAILURE_REASONS.map(reason => [reason, counted(COUNT_NAMES.failedSignIn(reason))] as const)
   return {
     at: slots.map(({ at }) => at / 1000),
-    signIns: counted(COUNTED.signIn),
+    signIns: counted(COUNT_NAMES.signIn),
     failures: Object.fromEntries(failures.filter(([, column]) => column.some(number => number > 0))),
     sessions: slots.map(({ sessions }) => sessions ?? null),
     requests: {
-      admitted: counted(COUNTED.request.admitted),
-      visitor: counted(COUNTED.request.visitor),
-      refused: counted(COUNTED.request.refused),
-      error: counted(COUNTED.request.error),
+      admitted: counted(COUNT_NAMES.request.admitted),
+      visitor: counted(COUNT_NAMES.request.visitor),
+      refused: counted(COUNT_NAMES.request.refused),
+      error: counted(COUNT_NAMES.request.error),
     },
     times: { request: timed('request'), provider: timed('provider'), store: timed('store') },
   }

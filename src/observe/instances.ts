@@ -34,13 +34,13 @@ interface InstancesOptions {
 }
 
 /** Records are written every minute. After two missed ones a process is considered dead. */
-export const WRITE_EVERY_MS = 60_000
-const DEAD_AFTER_MS = 2.5 * WRITE_EVERY_MS
+export const WRITE_INTERVAL_MS = 60_000
+const DEAD_AFTER_MS = 2.5 * WRITE_INTERVAL_MS
 /** A process that lost the store for a while would write again what others had taken over. Until then its record is only read. */
-const LEFT_AFTER_MS = 30 * WRITE_EVERY_MS
-const KEPT_MS = 8 * 86_400_000
+const ABANDONED_AFTER_MS = 30 * WRITE_INTERVAL_MS
+const RECORD_TTL_MS = 8 * 86_400_000
 const LABEL = 'instances'
-const MOST_READ = 200
+const MAX_INSTANCES = 200
 /** The records are read at most once within this time. */
 const FRESH_MS = 5000
 
@@ -50,7 +50,7 @@ interface CachedRecord {
   readonly record: InstanceRecord | undefined
 }
 
-interface Other extends InstanceRecord {
+interface OtherInstance extends InstanceRecord {
   readonly key: string
 }
 
@@ -66,8 +66,8 @@ export function createInstances({ store, keyring, instance, history, now }: Inst
     return before?.version === version ? before : { version, record: await readInstance(stored, keys) }
   }
 
-  async function readOthers(): Promise<Other[]> {
-    const { entries } = await store.list({ label: LABEL, limit: MOST_READ })
+  async function readOthers(): Promise<OtherInstance[]> {
+    const { entries } = await store.list({ label: LABEL, limit: MAX_INSTANCES })
     const others = entries.filter(entry => entry.key !== key)
     const keys = await keyring.current()
     known = new Map(await Promise.all(others.map(async entry => [entry.key, await unpack(entry, keys)] as const)))
@@ -75,12 +75,12 @@ export function createInstances({ store, keyring, instance, history, now }: Inst
   }
 
   const isAlive = ({ hasEnded, writtenAt }: InstanceRecord) => !hasEnded && now() - writtenAt < DEAD_AFTER_MS
-  const isLeft = ({ hasEnded, writtenAt }: InstanceRecord) => hasEnded || now() - writtenAt >= LEFT_AFTER_MS
+  const isAbandoned = ({ hasEnded, writtenAt }: InstanceRecord) => hasEnded || now() - writtenAt >= ABANDONED_AFTER_MS
 
   async function write(hasEnded = false): Promise<void> {
     const record = { instance, writtenAt: now(), hasEnded, slots: history.all() }
     const value = await packInstance(key, record, await keyring.current())
-    const entry = { value, expiresAt: now() + KEPT_MS, labels: [LABEL] }
+    const entry = { value, expiresAt: now() + RECORD_TTL_MS, labels: [LABEL] }
     const old = await store.read(key)
     if (old) await store.replace(key, entry, old.version)
     else await store.create(key, entry)
@@ -95,7 +95,7 @@ export function createInstances({ store, keyring, instance, history, now }: Inst
     },
     write,
     async adopt() {
-      const ended = (await readOthers()).filter(isLeft)
+      const ended = (await readOthers()).filter(isAbandoned)
       const keys = await keyring.current()
       for (const other of ended) {
         // If several processes start at the same time, one of them gets it.
@@ -103,7 +103,7 @@ export function createInstances({ store, keyring, instance, history, now }: Inst
         const record = left && (await readInstance({ ...left, key: other.key }, keys))
         if (record) history.add(record.slots)
       }
-      others.forget()
+      others.invalidate()
     },
   }
 }
@@ -127,7 +127,7 @@ export interface InstanceRecord {
   readonly slots: SlotsByRange
 }
 
-const LARGEST = 8 * 1024 * 1024
+const MAX_RECORD_BYTES = 8 * 1024 * 1024
 
 const recordSchema: z.ZodType<InstanceRecord> = z.object({
   instance: z.object({
@@ -157,7 +157,7 @@ async function readInstance(
   const opened = unsealValue(publicPart, value, key)
   if (!opened) return undefined
   try {
-    const text = (await inflate(opened, { maxOutputLength: LARGEST })).toString()
+    const text = (await inflate(opened, { maxOutputLength: MAX_RECORD_BYTES })).toString()
     return recordSchema.safeParse(JSON.parse(text)).data
   } catch {
     return undefined

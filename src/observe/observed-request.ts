@@ -113,4 +113,4 @@ export interface RequestConnection {
 }
 
 /** In place of a status, as in nginx: the client disconnected before it got an answer. */
-export const CLIENT_LEFT = 499
+export const CLIENT_CLOSED_REQUEST = 499

@@ -2,7 +2,7 @@
 import type { ErrorCode } from '../errors.ts'
 import { ONLY_PROVIDER } from '../provider/plan.ts'
 import type { AuditEvent } from './audit-event.ts'
-import { COUNTED } from './history.ts'
+import { COUNT_NAMES } from './history.ts'
 import type { Slot } from './history-slots.ts'
 
 export type CurrentProblem =
@@ -28,7 +28,7 @@ export type CurrentProblem =
     }
   | {
       readonly kind: 'event'
-      readonly code: AlarmingEvent
+      readonly code: AlarmEvent
       readonly times: number
       /** The minutes of the first and the last one. */
       readonly since: number
@@ -41,7 +41,7 @@ export type CurrentProblem =
 const OVER_AFTER_MS = 10 * 60_000
 
 /** Events whose number is enough to show a problem. */
-export const ALARMING = [
+export const ALARM_EVENTS = [
   'request_failed',
   'upstream_failed',
   'upstream_head_too_large',
@@ -54,7 +54,7 @@ export const ALARMING = [
   'cookie_lost',
   'rate_limited',
 ] as const
-export type AlarmingEvent = (typeof ALARMING)[number]
+export type AlarmEvent = (typeof ALARM_EVENTS)[number]
 
 /** Failures that the gateway saw at the provider. A healthy provider refuses a made-up code, so that is not one of them. */
 const PROVIDER_FAILURES = new Set<unknown>([
@@ -69,7 +69,7 @@ export function currentProblems(events: readonly AuditEvent[], slots: readonly S
   const providers = [...byProvider].flatMap(([provider, seen]) => providerProblem(provider, seen) ?? [])
   return [
     ...providers.filter(({ kind }) => kind === 'provider'),
-    ...ALARMING.flatMap(code => eventProblem(code, slots)),
+    ...ALARM_EVENTS.flatMap(code => eventProblem(code, slots)),
     ...providers.filter(({ kind }) => kind === 'recovered'),
   ]
 }
@@ -91,8 +91,8 @@ function extentOf(failed: readonly AuditEvent[]) {
   return { since: Math.min(...failed.map(({ time }) => time)), failures: failed.length, people: people.size, event }
 }
 
-function eventProblem(code: AlarmingEvent, slots: readonly Slot[]): CurrentProblem[] {
-  const name = COUNTED.event(code)
+function eventProblem(code: AlarmEvent, slots: readonly Slot[]): CurrentProblem[] {
+  const name = COUNT_NAMES.event(code)
   const seen = slots.filter(({ counts }) => (counts[name] ?? 0) > 0)
   const [first, last, latest] = [seen[0], seen.at(-1), slots.at(-1)]
   if (!first || !last || !latest) return []

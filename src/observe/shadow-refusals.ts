@@ -13,7 +13,7 @@ export interface ShadowRefusal {
   readonly requestId: string
 }
 
-export interface RefusalsOfRule {
+export interface RuleRefusals {
   readonly count: number
   /** The newest first. */
   readonly latest: readonly ShadowRefusal[]
@@ -21,21 +21,21 @@ export interface RefusalsOfRule {
 
 export interface ShadowRefusals {
   readonly observer: Observer
-  of(rule: Rule): RefusalsOfRule
+  of(rule: Rule): RuleRefusals
 }
 
-const MOST_KEPT = 20
-const LONGEST_TEXT = 200
-const NONE: RefusalsOfRule = { count: 0, latest: [] }
+const MAX_LATEST = 20
+const MAX_TEXT_LENGTH = 200
+const NONE: RuleRefusals = { count: 0, latest: [] }
 
 export function createShadowRefusals(now: () => number): ShadowRefusals {
-  const byRule = new WeakMap<object, RefusalsOfRule>()
+  const byRule = new WeakMap<object, RuleRefusals>()
   return {
     observer: {
       onEvent(code, { rule, ...fields }) {
         if (code !== 'shadow_refused' || typeof rule !== 'object' || rule === null) return
         const { count, latest } = byRule.get(rule) ?? NONE
-        byRule.set(rule, { count: count + 1, latest: [refusal(fields, now()), ...latest.slice(0, MOST_KEPT - 1)] })
+        byRule.set(rule, { count: count + 1, latest: [refusal(fields, now()), ...latest.slice(0, MAX_LATEST - 1)] })
       },
     },
     of: rule => byRule.get(rule) ?? NONE,
@@ -43,7 +43,7 @@ export function createShadowRefusals(now: () => number): ShadowRefusals {
 }
 
 function refusal(fields: Readonly<Record<string, unknown>>, time: number): ShadowRefusal {
-  const text = (name: string) => String(fields[name] ?? '').slice(0, LONGEST_TEXT)
+  const text = (name: string) => String(fields[name] ?? '').slice(0, MAX_TEXT_LENGTH)
   const [method, path, user, role, requestId] = [
     text('method'),
     text('path'),

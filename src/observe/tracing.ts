@@ -11,7 +11,7 @@ import { withDeadline } from '../util/deadline.ts'
 import { withoutKeys } from '../util/key-form.ts'
 import { readVersion } from '../util/version.ts'
 import {
-  CLIENT_LEFT,
+  CLIENT_CLOSED_REQUEST,
   currentRequest,
   type ObservedRequest,
   type Observer,
@@ -192,7 +192,7 @@ export function createRequestTrace(
       // The browser disconnected before the application answered.
       endUpstream(undefined)
       span.setAttribute('menshen.outcome', request.outcome)
-      if (status === CLIENT_LEFT) span.setAttribute('error.type', 'client_left')
+      if (status === CLIENT_CLOSED_REQUEST) span.setAttribute('error.type', 'client_left')
       else if (status > 0) span.setAttribute('http.response.status_code', status)
       if (status >= 500) fail(span, String(status))
       span.end()

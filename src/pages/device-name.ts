@@ -4,7 +4,7 @@ import type { Words } from './words.ts'
 export type DeviceNames = (words: Words, userAgent: string | undefined) => string
 
 /** Longer than browsers need to name themselves. */
-const LONGEST = 256
+const MAX_USER_AGENT_LENGTH = 256
 
 /** Apps that the library takes for Chrome or Safari, or whose names differ between languages. The first match wins. */
 const APPS = [
@@ -30,7 +30,7 @@ export type DeviceKind = 'computer' | 'phone' | 'tablet' | 'unknown'
 
 /** For a drawing beside the name; a guess is good enough. */
 export function deviceKind(userAgent = ''): DeviceKind {
-  const text = userAgent.slice(0, LONGEST)
+  const text = userAgent.slice(0, MAX_USER_AGENT_LENGTH)
   if (/iPad|Tablet|\bPad\b|Android(?!.*Mobile)/i.test(text)) return 'tablet'
   if (/iPhone|iPod|Mobile|Phone/i.test(text)) return 'phone'
   return /Windows|Macintosh|X11|CrOS|OpenHarmony|Linux/i.test(text) ? 'computer' : 'unknown'
@@ -44,7 +44,7 @@ export async function loadDeviceNames(): Promise<DeviceNames> {
   const systems = new Set<unknown>(Object.values(bowser.OS_MAP))
 
   return ({ t }, userAgent = '') => {
-    const text = userAgent.slice(0, LONGEST)
+    const text = userAgent.slice(0, MAX_USER_AGENT_LENGTH)
     if (text.trim() === '') return t('device.unknown')
     const { browser, os, platform } = bowser.parse(text)
     const app = APPS.find(([pattern]) => pattern.test(text))?.[1]

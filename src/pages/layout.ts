@@ -2,7 +2,7 @@
 
 import { html } from 'hono/html'
 import { OWN_PATHS } from '../paths.ts'
-import { assetUrl } from './look.ts'
+import { assetUrl } from './branding.ts'
 import type { Words } from './words.ts'
 
 export type Html = ReturnType<typeof html>
@@ -31,7 +31,7 @@ export function page({ words, title, body, script, styles = [], isOneLanguage = 
     scripts: script === undefined ? [] : [script],
     styles,
     body: html`<main class="card">
-<img class="mark" src="${words.look.icon.url}" alt="" width="56" height="56">
+<img class="mark" src="${words.branding.icon.url}" alt="" width="56" height="56">
 ${body}
 </main>
 <footer><span>${words.t('page.footer')}</span>
@@ -48,9 +48,9 @@ export function document({ words, title, body, scripts = [], styles = [] }: Docu
 <meta name="color-scheme" content="light dark">
 <meta name="robots" content="noindex">
 <title>${title} · ${words.appName}</title>
-<link rel="icon" href="${words.look.icon.url}" type="${words.look.icon.type}">
+<link rel="icon" href="${words.branding.icon.url}" type="${words.branding.icon.type}">
 <link rel="stylesheet" href="${STYLE}">
-${[...styles.map(assetUrl), ...words.look.styles].map(url => html`<link rel="stylesheet" href="${url}">`)}
+${[...styles.map(assetUrl), ...words.branding.styles].map(url => html`<link rel="stylesheet" href="${url}">`)}
 ${scripts.map(script => html`<script type="module" src="${assetUrl(script)}"></script>`)}
 </head>
 <body>

@@ -40,7 +40,7 @@ interface LoginView {
   /** A sign-out has just happened. */
   readonly signedOut: 'here' | 'everywhere' | undefined
   /** The store cannot be reached, so a sign-in could not be saved. */
-  readonly isStoreAway?: boolean
+  readonly isStoreUnavailable?: boolean
   /** The sign-in that led here failed because of the store. */
   readonly isStoreFailure?: boolean
   /** Why the session of this browser has ended. */
@@ -67,7 +67,7 @@ ${error === undefined ? '' : errorNotice(words, error, view)}
 ${signedOut && !signedIn ? signedOutNotice(words, signedOut) : ''}
 ${view.endReason && !signedIn ? endReasonNotice(words, view.endReason) : ''}
 ${unusable ? missingNotice(words, missing) : ''}
-${view.isStoreAway ? storeAwayNotice(words) : ''}
+${view.isStoreUnavailable ? storeUnavailableNotice(words) : ''}
 ${signedIn ? signedInNotice(words, signedIn) : lead(words, view)}
 ${shown.map((way, n) => signInForm(words, way, { isMain: way === ways[0], isOnly: ways.length === 1, isLastUsed: way.id === lastUsed, quiet: n > 0 || signedIn !== undefined, unusable, isVisitor: signedIn === undefined, isRetry: error !== undefined }, view.signed))}
 <p class="hint">${t('login.hint')}</p>
@@ -78,17 +78,17 @@ ${error === undefined ? '' : supportBlock(words, { code: shortCode(error), reque
 
 /** One sentence. A notice above already says what to do. */
 function lead({ t, rich }: Words, view: LoginView) {
-  const { wanted, ways, missing, error, signedOut, endReason, isStoreAway } = view
+  const { wanted, ways, missing, error, signedOut, endReason, isStoreUnavailable } = view
   if (wanted !== undefined)
     return html`<p class="lead">${rich('login.wanted', { path: html`<bdi><code>${shortPath(wanted)}</code></bdi>` })}</p>`
   if (ways.length > 1) return html`<p class="lead">${t('login.choose')}</p>`
-  const hasNotice = error !== undefined || signedOut || endReason || isStoreAway || missing.length > 0
+  const hasNotice = error !== undefined || signedOut || endReason || isStoreUnavailable || missing.length > 0
   return hasNotice ? '' : html`<p class="lead">${t('login.use_account')}</p>`
 }
 
 /** The organisation's own note and links. */
-function ownWords({ lang, look, t }: Words) {
-  const { note, links = [] } = look.loginPage
+function ownWords({ lang, branding, t }: Words) {
+  const { note, links = [] } = branding.loginPage
   return html`${note === undefined ? '' : html`<p class="small">${textIn(note, lang)}</p>`}
 ${links.length === 0 ? '' : html`<nav class="links small" aria-label="${t('login.links')}">${links.map(({ text, href }) => html`<a href="${href}">${textIn(text, lang)}</a>`)}</nav>`}`
 }
@@ -98,12 +98,12 @@ function textIn(text: TextConfig, lang: string): string {
   return typeof text === 'string' ? text : (text[lang] ?? Object.values(text)[0] ?? '')
 }
 
-type Circumstance = 'isMain' | 'isOnly' | 'isLastUsed' | 'quiet' | 'unusable' | 'isVisitor' | 'isRetry'
+type ButtonState = 'isMain' | 'isOnly' | 'isLastUsed' | 'quiet' | 'unusable' | 'isVisitor' | 'isRetry'
 
 function signInForm(
   { t, render, paths }: Words,
   way: SignInOption,
-  { isMain, isOnly, isLastUsed, quiet, unusable, isVisitor, isRetry }: Record<Circumstance, boolean>,
+  { isMain, isOnly, isLastUsed, quiet, unusable, isVisitor, isRetry }: Record<ButtonState, boolean>,
   signed: string | undefined,
 ) {
   const { id, authorizationUrl, remembered } = way
@@ -121,11 +121,11 @@ function initialOf(name = ''): string {
   return initial.toUpperCase()
 }
 
-function errorNotice(words: Words, code: string, { signedIn, isStoreAway, isStoreFailure }: LoginView) {
+function errorNotice(words: Words, code: string, { signedIn, isStoreUnavailable, isStoreFailure }: LoginView) {
   const { t, rich } = words
   const known = isLoginError(code) ? code : 'other'
   // The notice about the store gives the cause.
-  if (known === 'callback_error' && isStoreAway) return ''
+  if (known === 'callback_error' && isStoreUnavailable) return ''
   if (known === 'callback_error' && isStoreFailure) return storeFailureNotice(words)
   // A step-up that was answered by another account ends here, too.
   const remedy =
@@ -145,7 +145,7 @@ function missingNotice({ t }: Words, missing: readonly string[]) {
 </div>`
 }
 
-function storeAwayNotice({ t }: Words) {
+function storeUnavailableNotice({ t }: Words) {
   return html`<div class="notice bad" role="alert"><p>${t('login.store_away')}</p>
 <p class="next">${t('login.store_away_more')}</p></div>`
 }

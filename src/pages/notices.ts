@@ -7,8 +7,8 @@ import { CONSOLE_ROLE } from '../config/role-names.ts'
 import { DAYS, type Hours } from '../config/rule-conditions.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { Session } from '../session/record.ts'
+import { assetUrl } from './branding.ts'
 import { type Html, page } from './layout.ts'
-import { assetUrl } from './look.ts'
 import { displayName, nameBefore, roleName } from './shown-text.ts'
 import { DIGIT_BEFORE_HAN, type Words } from './words.ts'
 
@@ -41,7 +41,7 @@ export const NOTICES = {
 
 export type NoticeName = keyof typeof NOTICES
 
-interface Circumstances {
+interface NoticeOptions {
   /** One of our own paths, if there is something to try again. */
   readonly retryPath?: string | undefined
   /** Shown to a signed-in user, so that they know that the sign-in is not the cause. */
@@ -60,7 +60,7 @@ export function noticeText({ t }: Words, name: NoticeName, isUser = false): stri
 export function noticePage(
   words: Words,
   name: NoticeName,
-  { retryPath, isUser, requestId, retrySeconds }: Circumstances = {},
+  { retryPath, isUser, requestId, retrySeconds }: NoticeOptions = {},
 ): string {
   const { t } = words
   return noticeFrame(

@@ -14,7 +14,7 @@ export function displayName({ nickname, username }: Pick<UserInfo, 'nickname' | 
   return VISIBLE.test(name) ? name : username
 }
 
-const LONGEST_PATH_SHOWN = 60
+const MAX_SHOWN_PATH_LENGTH = 60
 /** Without spaces: the author of a link must not write a sentence onto our page. */
 const PLAIN_SEGMENT = /^[\p{L}\p{N}\p{M}._~@!$&'()*+,;=:-]*$/u
 
@@ -22,8 +22,8 @@ const PLAIN_SEGMENT = /^[\p{L}\p{N}\p{M}._~@!$&'()*+,;=:-]*$/u
 export function shortPath(address: string): string {
   const [path = ''] = address.split(/[?#]/, 1)
   const characters = [...path.split('/').map(shownSegment).join('/')]
-  return characters.length > LONGEST_PATH_SHOWN
-    ? `${characters.slice(0, LONGEST_PATH_SHOWN - 1).join('')}…`
+  return characters.length > MAX_SHOWN_PATH_LENGTH
+    ? `${characters.slice(0, MAX_SHOWN_PATH_LENGTH - 1).join('')}…`
     : characters.join('')
 }
 
@@ -36,13 +36,13 @@ function shownSegment(segment: string): string {
   }
 }
 
-const LONGEST_CODE_SHOWN = 40
+const MAX_SHOWN_CODE_LENGTH = 40
 
 /** The code of an error that is not ours. Anyone can put any text into the address of the login page. */
 export function shortCode(code: string): string {
   const characters = [...code.replace(CONTROLS, '')]
-  return characters.length > LONGEST_CODE_SHOWN
-    ? `${characters.slice(0, LONGEST_CODE_SHOWN).join('')}…`
+  return characters.length > MAX_SHOWN_CODE_LENGTH
+    ? `${characters.slice(0, MAX_SHOWN_CODE_LENGTH).join('')}…`
     : characters.join('')
 }
 

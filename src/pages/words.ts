@@ -4,7 +4,7 @@ import { html } from 'hono/html'
 import { parseAccept } from 'hono/utils/accept'
 import { AUTO_LANGUAGE, type Config } from '../config/file.ts'
 import { SETTINGS, type Settings } from '../config/settings.ts'
-import { likelyMeantOf, nearest } from '../config/suggestions.ts'
+import { closestName, nearest } from '../config/suggestions.ts'
 import { type Problem, refuseIf } from '../errors.ts'
 import { type SignInPathSettings, type SignInPaths, signInPathsOf } from '../paths.ts'
 import { COUNTS, fill, placeholdersIn, type Sentence } from '../text/placeholders.ts'
@@ -21,7 +21,7 @@ import {
   type Table,
 } from '../text/text.ts'
 import { startOfList } from '../util/header-list.ts'
-import { type Look, OUR_LOOK } from './look.ts'
+import { type Branding, DEFAULT_BRANDING } from './branding.ts'
 
 type Html = ReturnType<typeof html>
 
@@ -38,7 +38,7 @@ export interface Words extends LanguageName {
   readonly hasOwnName: boolean
   /** Where users find help. */
   readonly support: SupportContact | undefined
-  readonly look: Look
+  readonly branding: Branding
   /** Where the forms of the pages lead. */
   readonly paths: SignInPaths
   /** All available languages, including this one. */
@@ -68,7 +68,7 @@ export interface WordsOptions extends Language {
   /** The operator's own name for the application, if there is one. */
   readonly appName: string | undefined
   readonly support: SupportContact | undefined
-  readonly look: Look
+  readonly branding: Branding
   readonly paths: SignInPaths
   readonly languages: readonly LanguageName[]
 }
@@ -82,7 +82,7 @@ const UNITS = [
   [60_000, 'minute'],
 ] as const
 
-export function createWords({ lang, messages, appName, support, look, paths, languages }: WordsOptions): Words {
+export function createWords({ lang, messages, appName, support, branding, paths, languages }: WordsOptions): Words {
   // Created when they are first used, because a start would wait 20 ms for them.
   let format: Intl.DateTimeFormat | undefined
   let exactFormat: Intl.DateTimeFormat | undefined
@@ -92,9 +92,9 @@ export function createWords({ lang, messages, appName, support, look, paths, lan
     lang,
     label: messages['language.name'],
     appName: appName ?? messages['app.name'],
-    hasOwnName: appName !== undefined || messages['app.name'] !== OURS[lang]?.['app.name'],
+    hasOwnName: appName !== undefined || messages['app.name'] !== BUILT_IN_TABLES[lang]?.['app.name'],
     support,
-    look,
+    branding,
     paths,
     languages,
     t: (key, ...[values]) => fill(messages[key], lang, values).join(''),
@@ -129,7 +129,7 @@ export interface Languages {
 
 /** Specification 2.6 asks for Chinese. */
 const DEFAULT_LANGUAGE = 'zh-CN'
-const OURS: Readonly<Record<string, Table>> = TABLES
+const BUILT_IN_TABLES: Readonly<Record<string, Table>> = TABLES
 
 function supportContact(text: string): SupportContact {
   return { text, href: /^https?:/i.test(text) ? text : `mailto:${text}` }
@@ -141,11 +141,11 @@ export function createLanguages(
     Partial<Pick<Settings, 'SUPPORT_CONTACT'>> &
     SignInPathSettings,
   config: Config,
-  look: Look = OUR_LOOK,
+  branding: Branding = DEFAULT_BRANDING,
 ): Languages {
   const { PAGE_LANGUAGE, APP_NAME, SUPPORT_CONTACT } = settings
   const { words = {}, languages = {} } = config
-  const names = [...new Set([...Object.keys(OURS), ...Object.keys(languages)])]
+  const names = [...new Set([...Object.keys(BUILT_IN_TABLES), ...Object.keys(languages)])]
   const inUse = PAGE_LANGUAGE === AUTO_LANGUAGE ? DEFAULT_LANGUAGE : PAGE_LANGUAGE
   const problems = [
     ...checkPageLanguage(PAGE_LANGUAGE, [...names, AUTO_LANGUAGE]),
@@ -153,14 +153,14 @@ export function createLanguages(
     ...Object.entries(languages).flatMap(([name, table]) => {
       const path = `languages.${name}`
       // A language that we have needs only the sentences that differ; in any other, those for operators may stay English.
-      const whole = !Object.hasOwn(OURS, name)
+      const whole = !Object.hasOwn(BUILT_IN_TABLES, name)
       return checkMessages(path, table, TABLES[DEFAULT_LANGUAGE], { whole, mayLack: isForOperators })
     }),
   ]
   refuseIf(problems)
 
   const tables = names.map(name => {
-    const ours = OURS[name] ?? TABLES.en
+    const ours = BUILT_IN_TABLES[name] ?? TABLES.en
     const own = { ...languages[name], ...(name === inUse ? words : {}) }
     // Copying all the sentences takes one fiftieth of a start.
     return [name, Object.keys(own).length === 0 ? ours : { ...ours, ...own }] as const
@@ -172,7 +172,7 @@ export function createLanguages(
   const all = new Map(
     tables.map(([lang, messages]) => [
       lang,
-      createWords({ lang, messages, appName, support, look, paths, languages: labels }),
+      createWords({ lang, messages, appName, support, branding, paths, languages: labels }),
     ]),
   )
   const defaultWords = all.get(inUse)
@@ -181,13 +181,13 @@ export function createLanguages(
     get: name => all.get(name),
     preferred(acceptLanguage) {
       if (PAGE_LANGUAGE !== AUTO_LANGUAGE || !acceptLanguage) return defaultWords
-      return all.get(choose(startOfList(acceptLanguage, LONGEST_READ), names) ?? '') ?? defaultWords
+      return all.get(choose(startOfList(acceptLanguage, MAX_ACCEPT_LANGUAGE_LENGTH), names) ?? '') ?? defaultWords
     },
   }
 }
 
 /** Browsers send less; the rest of a longer list was not written by a user. */
-const LONGEST_READ = 512
+const MAX_ACCEPT_LANGUAGE_LENGTH = 512
 
 /** The best available language: `en-GB` will do for `en`, and any Chinese for the one that we have. */
 function choose(acceptLanguage: string, names: readonly string[]): string | undefined {
@@ -240,7 +240,7 @@ export function checkPageLanguage(given: string, names: readonly string[]): Prob
   if (names.includes(given)) return []
   const [primary] = given.toLowerCase().split('-')
   // A code of two letters is a language, not a typo of another code.
-  const typo = given.length > 2 ? likelyMeantOf(given, names) : undefined
+  const typo = given.length > 2 ? closestName(given, names) : undefined
   const likely = names.find(name => name.toLowerCase().split('-')[0] === primary) ?? typo
   const values = { given, names }
   return [

@@ -12,7 +12,7 @@ import type { Config } from '../config/file.ts'
 import { portalEntries } from '../config/portal.ts'
 import type { Hours } from '../config/rule-conditions.ts'
 import type { Settings } from '../config/settings.ts'
-import { RequestCircumstances } from '../http/caller.ts'
+import { RequestConditionContext } from '../http/caller.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import type { SignedInCaller } from '../identify/admission.ts'
 import type { DerivedKeys } from '../session/derived-keys.ts'
@@ -57,13 +57,13 @@ export function applicationsFor(
 ): ShownApplication[] {
   const at = now()
   const method = 'GET'
-  const circumstances = new RequestCircumstances({ method, headers, observed }, caller, settings.BASE_URL, at)
+  const context = new RequestConditionContext({ method, headers, observed }, caller, settings.BASE_URL, at)
   return applications.flatMap(application => {
     const { host, path } = application
     const rules: Rules | undefined = host === undefined ? auth.rules : hostRules.get(host)
     const decision = rules?.decide(method, path, caller.loaded.who)
     if (!decision || !admits(decision.rule, caller.loaded.who)) return []
-    const unmet = decision.conditions && unmetOf(decision.conditions, circumstances, at)
+    const unmet = decision.conditions && unmetOf(decision.conditions, context, at)
     if (!unmet || unmet.code === 'step_up') return [{ application }]
     const { code, rule } = unmet
     return [{ application, unavailable: { code, hours: code === 'outside_hours' ? rule.hours : undefined } }]

@@ -17,8 +17,8 @@ import { tile } from './tile.ts'
 export const FILTER_FIELD = 'q'
 
 /** With fewer applications, all can be seen at a glance. */
-const FEWEST_FILTERED = 9
-const LONGEST_FILTER = 100
+const MIN_APPLICATIONS_FOR_FILTER = 9
+const MAX_FILTER_LENGTH = 100
 
 interface PortalView {
   readonly shown: readonly ShownApplication[]
@@ -32,8 +32,8 @@ export function portalPage(words: Words, loaded: LoadedSession, { shown, filter,
   const { t } = words
   const { userInfo, userRole } = loaded.session
   const isDeveloper = userRole === CONSOLE_ROLE
-  const hasFilter = shown.length >= FEWEST_FILTERED
-  const typed = hasFilter ? filter.trim().slice(0, LONGEST_FILTER) : ''
+  const hasFilter = shown.length >= MIN_APPLICATIONS_FOR_FILTER
+  const typed = hasFilter ? filter.trim().slice(0, MAX_FILTER_LENGTH) : ''
   const found = new Set(shown.filter(({ application }) => matches(application, typed)))
   return document({
     words,
@@ -43,7 +43,7 @@ export function portalPage(words: Words, loaded: LoadedSession, { shown, filter,
     body: html`<div class="portal">
 <header class="bar">
 <a class="skip" href="#content">${t('console.skip')}</a>
-<p class="brand"><img src="${words.look.icon.url}" alt="" width="36" height="36"><span>${words.appName}</span></p>
+<p class="brand"><img src="${words.branding.icon.url}" alt="" width="36" height="36"><span>${words.appName}</span></p>
 <nav aria-label="${t('account.title')}">
 ${isDeveloper ? html`<a class="way" href="${OWN_PATHS.console}">${t('console.title')}</a>` : ''}
 <a class="way who" href="${OWN_PATHS.account}" aria-label="${t('console.signed_in_as', { name: displayName(userInfo) })}">${drawing('person')}<span>${t('account.title')}</span></a>
@@ -74,7 +74,7 @@ function status({ t }: Words, total: number, found: number | undefined): Html {
 
 function filterForm({ t }: Words, typed: string): Html {
   return html`<form class="filter" role="search" action="${OWN_PATHS.portal}">${drawing('search')}
-<input type="search" id="filter" name="${FILTER_FIELD}" value="${typed}" maxlength="${LONGEST_FILTER}" placeholder="${t('portal.filter')}" aria-label="${t('portal.filter')}" aria-keyshortcuts="Control+K Meta+K" autocomplete="off" autocapitalize="off" spellcheck="false" enterkeyhint="go">
+<input type="search" id="filter" name="${FILTER_FIELD}" value="${typed}" maxlength="${MAX_FILTER_LENGTH}" placeholder="${t('portal.filter')}" aria-label="${t('portal.filter')}" aria-keyshortcuts="Control+K Meta+K" autocomplete="off" autocapitalize="off" spellcheck="false" enterkeyhint="go">
 <kbd aria-hidden="true">Ctrl K</kbd>
 </form>`
 }

@@ -82,9 +82,9 @@ async function listApplications(context: PortalContext, request: GatewayRequest)
 }
 
 /** The address changes with the icon. Only this user learns it, so no shared cache may keep it. */
-const CACHING = 'private, max-age=31536000, immutable'
+const ICON_CACHE_CONTROL = 'private, max-age=31536000, immutable'
 
 function iconRoute(icon: Icon): RouteTable<PortalContext>[string] {
-  const sendIcon = async (context: PortalContext) => assetAnswer(context, icon, CACHING)
+  const sendIcon = async (context: PortalContext) => assetAnswer(context, icon, ICON_CACHE_CONTROL)
   return { GET: sendIcon, HEAD: sendIcon }
 }

@@ -23,26 +23,26 @@ export function createAddressGuard({ issuer = '', discoveryUrl, endpoints, email
   /** Hosts that the operator configured are always allowed. */
   const ownHosts = new Set(named.map(hostOf))
   let issuerIsPrivate = isIP(hostOf(issuer)) !== 0 && isPrivateAddress(hostOf(issuer))
-  let ledToPrivate = issuerIsPrivate
+  let resolvedToPrivate = issuerIsPrivate
 
   return {
-    lookup: judging((host, isPrivate) => !isPrivate || issuerIsPrivate || ownHosts.has(host)),
+    lookup: guardedLookup((host, isPrivate) => !isPrivate || issuerIsPrivate || ownHosts.has(host)),
 
-    issuerLookup: judging((_host, isPrivate) => {
-      ledToPrivate = isPrivate
+    issuerLookup: guardedLookup((_host, isPrivate) => {
+      resolvedToPrivate = isPrivate
       return true
     }),
 
     learnFrom: discovery => async (url, init) => {
       const response = await discovery(url, init)
       // Not before the answer, which proves that this is the issuer. Its name proves nothing.
-      issuerIsPrivate = ledToPrivate
+      issuerIsPrivate = resolvedToPrivate
       return response
     },
   }
 }
 
-function judging(admits: (host: string, isPrivate: boolean) => boolean): LookupFunction {
+function guardedLookup(admits: (host: string, isPrivate: boolean) => boolean): LookupFunction {
   return (host, options, callback) => {
     dns.lookup(host, { ...options, all: true }, (error, found) => {
       if (error) return callback(error, '')
@@ -88,7 +88,7 @@ export function isPrivateAddress(address: string): boolean {
 }
 
 /** Whether the host of this address is, or resolves to, a private one. Throws if it does not resolve. */
-export async function leadsToPrivate(url: string): Promise<boolean> {
+export async function resolvesToPrivate(url: string): Promise<boolean> {
   const host = hostOf(url)
   if (isIP(host)) return isPrivateAddress(host)
   const found = await dns.promises.lookup(host, { all: true })

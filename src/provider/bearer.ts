@@ -6,7 +6,7 @@ import type { Rule } from '../config/file.ts'
 import { MenshenError } from '../errors.ts'
 import type { Measure } from '../measure.ts'
 import { phrase, phrasedError, quoted } from '../text/text.ts'
-import { askAsClient } from './client-auth.ts'
+import { requestAsClient } from './client-auth.ts'
 import type { ProviderConnection } from './connection.ts'
 import type { Metadata } from './discovery.ts'
 import { readAnswer } from './fetch.ts'
@@ -15,7 +15,7 @@ import {
   invalidPartOf,
   isAccessTokenIssuer,
   isTokenIssuer,
-  LONGEST_TOKEN,
+  MAX_TOKEN_LENGTH,
   matchesIssuer,
   times,
   unverifiedClaims,
@@ -34,12 +34,12 @@ export interface AccessTokenChecks {
 
 const ACCESS_TOKEN = 'at+jwt'
 /** ID tokens and logout tokens have these claims; access tokens never do. */
-const OF_OTHER_TOKENS = ['nonce', 'at_hash', 'c_hash', 's_hash', 'events']
+const NON_ACCESS_TOKEN_CLAIMS = ['nonce', 'at_hash', 'c_hash', 's_hash', 'events']
 /**
  * Access tokens have one of these claims; ID tokens never do. A token whose header does not have the type `at+jwt` must have one,
  * because nothing else distinguishes it from an ID token, which is signed with the same keys for the same client.
  */
-const OF_ACCESS_TOKENS = ['scope', 'scp', 'client_id', 'cid']
+const ACCESS_TOKEN_CLAIMS = ['scope', 'scp', 'client_id', 'cid']
 
 /** The audience of a token must be one of these names. */
 export interface DemandedAudience {
@@ -63,7 +63,7 @@ export async function checkAccessToken(
   token: string,
   demanded: readonly DemandedAudience[],
 ): Promise<JWTPayload> {
-  if (token.length > LONGEST_TOKEN) throw refused('length')
+  if (token.length > MAX_TOKEN_LENGTH) throw refused('length')
   const { payload, protectedHeader } = await verify(token, keys, now())
   if (!isFor(payload.aud, demanded)) throw refused('aud')
   if (!isTokenIssuer(payload, metadata, plan.alsoIssuers) && !isOfTenant(payload, metadata, plan)) throw refused('iss')
@@ -96,11 +96,11 @@ async function verify(token: string, keys: ProviderKeys, now: number): Promise<J
  * 3.12).
  */
 function isAccessToken(claims: JWTPayload, typ: string | undefined, alsoTypes: readonly string[]): boolean {
-  if (OF_OTHER_TOKENS.some(name => claims[name] !== undefined) || !hasAccessType(claims)) return false
+  if (NON_ACCESS_TOKEN_CLAIMS.some(name => claims[name] !== undefined) || !hasAccessType(claims)) return false
   const type = typ?.toLowerCase().replace(/^application\//, '')
   if (type === ACCESS_TOKEN) return true
   if (type !== undefined && !alsoTypes.includes(type)) return false
-  return OF_ACCESS_TOKENS.some(name => claims[name] !== undefined)
+  return ACCESS_TOKEN_CLAIMS.some(name => claims[name] !== undefined)
 }
 
 /** Keycloak and others have a claim with the purpose of a token: `Bearer`, `ID`, `Refresh`, `Logout`. */
@@ -154,7 +154,7 @@ export async function verifyBearer(
 export async function introspectToken(connection: ProviderConnection, token: string): Promise<unknown> {
   const known = await connection.metadata.get()
   if (!known.endpoints.introspection) return undefined
-  const response = await askAsClient(connection, known, known.endpoints.introspection, { token })
+  const response = await requestAsClient(connection, known, known.endpoints.introspection, { token })
   const { status, body } = await readAnswer(response)
   if (status !== 200)
     throw new RefusalError('provider_answer', quoted(`introspection answered ${status}`), status, errorCodeIn(body))

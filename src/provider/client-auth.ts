@@ -20,7 +20,7 @@ interface RequestShape {
 
 const STANDARD: RequestShape = { as: 'form', names: {}, headers: {} }
 
-export async function askAsClient(
+export async function requestAsClient(
   { plan, now, fetch }: Pick<ProviderConnection, 'plan' | 'now' | 'fetch'>,
   known: Metadata,
   url: string,

@@ -19,18 +19,18 @@ export interface CompanyToken {
 /** A token is not used in its last minute, because a call takes some time. */
 const MARGIN_MS = 60_000
 /** WeCom's error codes for a token that was revoked early. */
-const STALE = [40001, 40014, 42001]
+const INVALID_TOKEN_CODES = [40001, 40014, 42001]
 const SESSION_SECONDS = 7200
 
 export function createCompanyToken(connection: ProviderConnection): CompanyToken {
   const { plan, fetch, now } = connection
   const companyToken = createCachedValue({
-    load: askForToken,
+    load: requestToken,
     freshMs: ({ expiresIn }) => expiresIn * 1000 - MARGIN_MS,
     now,
   })
 
-  async function askForToken(): Promise<TokenSet> {
+  async function requestToken(): Promise<TokenSet> {
     const url = new URL(endpointOf(await connection.metadata.get(), 'token'))
     url.searchParams.set('corpid', plan.clientId)
     url.searchParams.set('corpsecret', plan.clientSecret?.reveal() ?? '')
@@ -44,12 +44,12 @@ export function createCompanyToken(connection: ProviderConnection): CompanyToken
     return readAnswer(await fetch(target.href))
   }
 
-  async function ask(url: string, params: Texts): Promise<object> {
+  async function request(url: string, params: Texts): Promise<object> {
     const token = await companyToken.get()
     let answer = await call(url, params, token)
-    if (STALE.some(code => code === getPath(answer.body, 'errcode'))) {
+    if (INVALID_TOKEN_CODES.some(code => code === getPath(answer.body, 'errcode'))) {
       // A call with a revoked token has no effect: the code can still be redeemed.
-      companyToken.forget(token)
+      companyToken.invalidate(token)
       answer = await call(url, params, await companyToken.get())
     }
     return readAccepted(answer, plan.userInfoAnswer, plan.refreshEnds)
@@ -64,10 +64,10 @@ export function createCompanyToken(connection: ProviderConnection): CompanyToken
 
     async userInfo(code) {
       const url = endpointOf(await connection.metadata.get(), 'userInfo')
-      const userid = getPath(await ask(url, { code }), 'userid')
+      const userid = getPath(await request(url, { code }), 'userid')
       // A visitor who is not a member has an openid instead.
       if (typeof userid !== 'string' || userid === '') throw phrasedError('provider_answer', phrase('not_a_member'))
-      return ask(new URL('../user/get', url).href, { userid })
+      return request(new URL('../user/get', url).href, { userid })
     },
   }
 }

@@ -9,7 +9,7 @@ import { type Phrase, phrase, phrasedError } from '../text/text.ts'
 import { createCachedValue } from '../util/cached-value.ts'
 import { withDeadline } from '../util/deadline.ts'
 import { sanitize } from '../util/safe-text.ts'
-import { leadsToPrivate } from './address-guard.ts'
+import { resolvesToPrivate } from './address-guard.ts'
 import { type BoundedFetch, readAnswer, type WholeAnswer } from './fetch.ts'
 import { usesMutualTls } from './mutual-tls.ts'
 import type { Endpoints, ProviderPlan } from './plan.ts'
@@ -171,7 +171,7 @@ async function discover(plan: ProviderPlan, fetch: BoundedFetch, timeoutMs: numb
   const metadata = { ...metadataOf(plan, served), document: documentOf(served, body) }
   if (plan.httpsOnly && Object.values(metadata.endpoints).some(url => url !== undefined && isPlainHttp(url)))
     throw phrasedError('provider_answer', phrase('discovery_plain_http'))
-  await refuseTrap(plan.discoveryUrl === undefined ? issuer : url, served, timeoutMs)
+  await refuseInsecureMetadata(plan.discoveryUrl === undefined ? issuer : url, served, timeoutMs)
   return metadata
 }
 
@@ -245,13 +245,13 @@ function documentOf(found: Document, body: unknown): ProviderDocument {
 }
 
 /** Refuses metadata that leads from https to http, or from the public network into a private one. */
-async function refuseTrap(issuer: string, found: Document, timeoutMs: number): Promise<void> {
+async function refuseInsecureMetadata(issuer: string, found: Document, timeoutMs: number): Promise<void> {
   const addresses = Object.values(found).filter(value => typeof value === 'string' && address.safeParse(value).success)
   const isSecure = issuer.startsWith('https:')
   if (isSecure && addresses.some(url => !String(url).startsWith('https:')))
     throw phrasedError('provider_answer', phrase('discovery_plain_http'))
   // A name that does not resolve now is checked when a connection is opened.
-  const isPrivate = (url: string) => withDeadline(leadsToPrivate(url), timeoutMs, () => false).catch(() => false)
+  const isPrivate = (url: string) => withDeadline(resolvesToPrivate(url), timeoutMs, () => false).catch(() => false)
   const [isIssuerPrivate, ...verdicts] = await Promise.all([issuer, ...new Set(addresses.map(String))].map(isPrivate))
   if (!isIssuerPrivate && verdicts.includes(true))
     throw phrasedError('provider_answer', phrase('discovery_private_network'))

@@ -30,7 +30,7 @@ export interface Dpop {
 }
 
 /** More servers than any provider has. */
-const MOST_SERVERS = 20
+const MAX_SERVERS = 20
 
 /** What one process knows about DPoP at one provider. Other processes learn it from their own first call. */
 export function createDpop({ dpop }: Pick<ProviderPlan, 'dpop'>): Dpop {
@@ -51,7 +51,7 @@ export function createDpop({ dpop }: Pick<ProviderPlan, 'dpop'>): Dpop {
       const nonce = nonceIn(answer)
       if (nonce === undefined) return undefined
       const server = serverOf(role, url)
-      if (nonces.has(server) || nonces.size < MOST_SERVERS) nonces.set(server, nonce)
+      if (nonces.has(server) || nonces.size < MAX_SERVERS) nonces.set(server, nonce)
       return nonce
     },
   }
@@ -112,15 +112,15 @@ interface ProvenRequest {
 
 // Token requests.
 
-const NONCE_WANTED = 'use_dpop_nonce'
-const DEMANDS: readonly unknown[] = [NONCE_WANTED, 'invalid_dpop_proof']
+const NONCE_REQUIRED = 'use_dpop_nonce'
+const PROOF_ERRORS: readonly unknown[] = [NONCE_REQUIRED, 'invalid_dpop_proof']
 
 /**
  * A token request with a proof signed by `key`, or without a proof if there is no key. If the provider then demands a proof, the
  * request is repeated with a new key, if the setting allows it. If the server asks for another nonce, it is repeated once. The
  * returned key is the one that the last request used.
  */
-export async function askForTokensWithProof(
+export async function requestTokensWithProof(
   dpop: Dpop,
   request: ProvenRequest,
   given: DpopKey | undefined,
@@ -137,13 +137,13 @@ export async function askForTokensWithProof(
   let key = given
   let last = await sendNoted(key === undefined ? {} : await prove(key, dpop.nonceOf('authorization', url)))
   if (key === undefined) {
-    if (!dpop.mayBegin() || !DEMANDS.includes(await errorOf(last.answer))) return { answer: last.answer, key }
+    if (!dpop.mayBegin() || !PROOF_ERRORS.includes(await errorOf(last.answer))) return { answer: last.answer, key }
     dpop.begin()
     key = newDpopKey()
     last = await sendNoted(await prove(key, last.nonce ?? dpop.nonceOf('authorization', url)))
   }
   // Uses the nonce of this response: another request may have received a different one since.
-  if (last.nonce !== undefined && (await errorOf(last.answer)) === NONCE_WANTED)
+  if (last.nonce !== undefined && (await errorOf(last.answer)) === NONCE_REQUIRED)
     last = await sendNoted(await prove(key, last.nonce))
   return { answer: last.answer, key }
 }
@@ -155,7 +155,7 @@ async function errorOf(answer: WholeAnswer): Promise<unknown> {
 // Requests with a bound access token.
 
 /** A request with an access token that is bound to `dpopKey`. It is repeated once if the server asks for another nonce. */
-export async function askWithBoundToken(
+export async function requestWithBoundToken(
   dpop: Dpop,
   request: ProvenRequest,
   { accessToken, dpopKey }: { readonly accessToken: string; readonly dpopKey: DpopKey },

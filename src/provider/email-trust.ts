@@ -30,14 +30,14 @@ export function trustEmails(
   answers: readonly unknown[],
   { fields, emailVerified }: Pick<ProviderPlan, 'fields' | 'emailVerified'>,
 ): TrustedAnswers {
-  const judged = judge(answers, emailVerified)
-  if (judged.every(isVerified)) return allTrusted(answers)
+  const rated = rateAnswers(answers, emailVerified)
+  if (rated.every(isVerified)) return allTrusted(answers)
   const paths = [...new Set(Object.values(fields).flat(2))]
-  const emailPaths = emailPathsOf(judged, paths, fields.email.flat())
-  if (!judged.some(one => !isVerified(one) && hasAddress(one.answer, emailPaths))) return allTrusted(answers)
-  const denied = deniedAddresses(judged, emailPaths, emailVerified)
+  const emailPaths = emailPathsOf(rated, paths, fields.email.flat())
+  if (!rated.some(one => !isVerified(one) && hasAddress(one.answer, emailPaths))) return allTrusted(answers)
+  const denied = deniedAddresses(rated, emailPaths, emailVerified)
   return {
-    answers: judged.map(one => withoutUntrusted(one, paths, emailPaths, denied)),
+    answers: rated.map(one => withoutUntrusted(one, paths, emailPaths, denied)),
     hasUnverified: true,
     isDenied: text => denied.size > 0 && denied.has(fold(text)),
   }
@@ -49,12 +49,12 @@ function allTrusted(answers: readonly unknown[]): TrustedAnswers {
 
 type Verdict = 'verified' | 'unconfirmed' | 'denied'
 
-interface JudgedAnswer {
+interface RatedAnswer {
   readonly answer: unknown
   readonly verdict: Verdict
 }
 
-function judge(answers: readonly unknown[], emailVerified: Accepted): JudgedAnswer[] {
+function rateAnswers(answers: readonly unknown[], emailVerified: Accepted): RatedAnswer[] {
   const paths = Object.keys(emailVerified)
   const isAccepted = (answer: unknown) => notAccepted(answer, emailVerified) === undefined
   const isSilent = (answer: unknown) => paths.every(path => (getPath(answer, path) ?? null) === null)
@@ -67,28 +67,28 @@ function judge(answers: readonly unknown[], emailVerified: Accepted): JudgedAnsw
   return answers.map(answer => ({ answer, verdict: verdictOn(answer) }))
 }
 
-function isVerified({ verdict }: JudgedAnswer): boolean {
+function isVerified({ verdict }: RatedAnswer): boolean {
   return verdict === 'verified'
 }
 
-function isAnyDenied(judged: readonly JudgedAnswer[]): boolean {
-  return judged.some(({ verdict }) => verdict === 'denied')
+function isAnyDenied(rated: readonly RatedAnswer[]): boolean {
+  return rated.some(({ verdict }) => verdict === 'denied')
 }
 
-const IS_EMAIL = /e-?mail([._-]?addr(ess)?)?$|(^|[._-])mail$/i
+const EMAIL_FIELD_NAME = /e-?mail([._-]?addr(ess)?)?$|(^|[._-])mail$/i
 /** The name of a user in a directory: an address, or a name that looks like one. */
-const IS_ADDRESS_LIKE = /(^|[._-])(upn|user_?principal_?name)$/i
+const UPN_FIELD_NAME = /(^|[._-])(upn|user_?principal_?name)$/i
 
 /** The paths at which answers have e-mail addresses: those that are mapped to `email`, and those with such a name. */
 function emailPathsOf(
-  judged: readonly JudgedAnswer[],
+  rated: readonly RatedAnswer[],
   paths: readonly string[],
   mapped: readonly string[],
 ): ReadonlySet<string> {
-  const named = new Set([...paths, 'email'].filter(path => mapped.includes(path) || IS_EMAIL.test(path)))
+  const named = new Set([...paths, 'email'].filter(path => mapped.includes(path) || EMAIL_FIELD_NAME.test(path)))
   // Without any other address, what an answer denies can only be this one.
-  const isOnlyLike = isAnyDenied(judged) && !judged.some(({ answer }) => hasAddress(answer, named))
-  return isOnlyLike ? new Set([...named, ...paths.filter(path => IS_ADDRESS_LIKE.test(path))]) : named
+  const isOnlyLike = isAnyDenied(rated) && !rated.some(({ answer }) => hasAddress(answer, named))
+  return isOnlyLike ? new Set([...named, ...paths.filter(path => UPN_FIELD_NAME.test(path))]) : named
 }
 
 function hasAddress(answer: unknown, emailPaths: Iterable<string>): boolean {
@@ -96,32 +96,32 @@ function hasAddress(answer: unknown, emailPaths: Iterable<string>): boolean {
 }
 
 /** Entra has no verdict on most addresses, and gives users names only in domains that their directory has proven to own. */
-const NAMES_ARE_VERIFIED: ReadonlySet<string> = new Set(['xms_edov'])
+const DOMAIN_VERIFIED_CLAIMS: ReadonlySet<string> = new Set(['xms_edov'])
 
 /** Pass 1. The addresses of answers that are not verified, folded. */
 function deniedAddresses(
-  judged: readonly JudgedAnswer[],
+  rated: readonly RatedAnswer[],
   emailPaths: ReadonlySet<string>,
   emailVerified: Accepted,
 ): ReadonlySet<string> {
-  const addressesOf = (some: readonly JudgedAnswer[]) => some.flatMap(({ answer }) => foldedTexts(answer, emailPaths))
-  const unverified = addressesOf(judged.filter(one => !isVerified(one)))
-  if (isAnyDenied(judged)) return new Set(unverified)
-  if (Object.keys(emailVerified).some(path => NAMES_ARE_VERIFIED.has(path))) return new Set()
-  const verified = new Set(addressesOf(judged.filter(isVerified)))
+  const addressesOf = (some: readonly RatedAnswer[]) => some.flatMap(({ answer }) => foldedTexts(answer, emailPaths))
+  const unverified = addressesOf(rated.filter(one => !isVerified(one)))
+  if (isAnyDenied(rated)) return new Set(unverified)
+  if (Object.keys(emailVerified).some(path => DOMAIN_VERIFIED_CLAIMS.has(path))) return new Set()
+  const verified = new Set(addressesOf(rated.filter(isVerified)))
   return new Set(unverified.filter(address => address.includes('@') && !verified.has(address)))
 }
 
 /** Pass 2. The answer without the addresses that it does not verify, and without any text that is a denied address. */
 function withoutUntrusted(
-  judged: JudgedAnswer,
+  rated: RatedAnswer,
   paths: readonly string[],
   emailPaths: ReadonlySet<string>,
   denied: ReadonlySet<string>,
 ): unknown {
-  const { answer } = judged
+  const { answer } = rated
   const isUntrusted = (path: string) =>
-    (!isVerified(judged) && emailPaths.has(path)) || foldedTexts(answer, [path]).some(text => denied.has(text))
+    (!isVerified(rated) && emailPaths.has(path)) || foldedTexts(answer, [path]).some(text => denied.has(text))
   // The subject is the provider's own name for the user, whatever it looks like.
   return [...new Set([...paths, ...emailPaths, ...Object.keys(Object(answer))])]
     .filter(path => path !== 'sub' && isUntrusted(path))

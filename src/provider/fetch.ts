@@ -44,7 +44,7 @@ export interface Conversation extends Disposable {
 export interface BoundedCalls {
   /** Each call has a new connection. */
   readonly fetch: BoundedFetch
-  converse(): Conversation
+  openConversation(): Conversation
   close(): void
 }
 
@@ -70,7 +70,7 @@ export function createBoundedFetch(
   })
   const open = new Set<Conversation>()
 
-  function converse(): Conversation {
+  function openConversation(): Conversation {
     /** The latest connection to each origin. */
     const latest = new Map<string, Client>()
     const clients = new Set<Client>()
@@ -104,14 +104,14 @@ export function createBoundedFetch(
           client = connectTo(origin)
           return sendAndRead(client, request)
         }
-        const giveUp = () => {
+        const abort = () => {
           const error = phrasedError('provider_unreachable', phrase('no_whole_answer', { ms: timeoutMs }))
           client?.destroy(error, () => {})
           throw error
         }
         try {
           const answer = client ? sendAndRead(client, request).catch(replaceConnection) : sendOnNewConnection()
-          return await withDeadline(answer, timeoutMs, giveUp)
+          return await withDeadline(answer, timeoutMs, abort)
         } catch (error) {
           throw asMenshenError(error)
         }
@@ -119,7 +119,7 @@ export function createBoundedFetch(
 
       [Symbol.dispose]() {
         open.delete(conversation)
-        for (const client of clients) client.destroy(OVER, () => {})
+        for (const client of clients) client.destroy(CONVERSATION_CLOSED, () => {})
       },
     }
     open.add(conversation)
@@ -127,9 +127,9 @@ export function createBoundedFetch(
   }
 
   return {
-    converse,
+    openConversation,
     async fetch(url, init) {
-      using conversation = converse()
+      using conversation = openConversation()
       return await conversation.fetch(url, init)
     },
     close() {
@@ -143,7 +143,7 @@ function typeOf(body: CallInit['body'] | null): Record<string, string> {
 }
 
 /** Created once: undici would create one with a stack for each connection that it closes. */
-const OVER = new Error('the conversation is over')
+const CONVERSATION_CLOSED = new Error('the conversation is over')
 
 export async function readAnswer(response: WholeAnswer): Promise<ProviderAnswer> {
   const type = response.headers.get('content-type') ?? ''
@@ -165,25 +165,25 @@ function decode(bytes: Uint8Array): string | undefined {
 
 const LARGE_NUMBER = /\d{16}/
 /** No real answer has this many lists and objects. A larger one may be nested too deeply for later code. */
-const MOST_OPENED = 1000
+const MAX_CONTAINERS = 1000
 
 /** An integer that a number cannot hold stays text, because it is an id. */
 export function readJson(text: string): unknown {
   try {
     // A reviver takes five times as long, and hardly any answer needs it. It throws if the nesting is too deep.
-    if (!LARGE_NUMBER.test(text) && openedIn(text) <= MOST_OPENED) return JSON.parse(text)
-    return JSON.parse(text, keepDigits as (key: string, value: unknown) => unknown)
+    if (!LARGE_NUMBER.test(text) && countContainers(text) <= MAX_CONTAINERS) return JSON.parse(text)
+    return JSON.parse(text, reviveNumber as (key: string, value: unknown) => unknown)
   } catch {
     return undefined
   }
 }
 
-function openedIn(text: string): number {
+function countContainers(text: string): number {
   return (text.match(/[[{]/g) ?? []).length
 }
 
 /** TypeScript's types do not have the third parameter of a reviver yet. */
-function keepDigits(_key: string, value: unknown, { source = '' }: { source?: string }): unknown {
+function reviveNumber(_key: string, value: unknown, { source = '' }: { source?: string }): unknown {
   return typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(source) ? source : value
 }
 
@@ -194,7 +194,7 @@ function readForm(text: string, type: string): unknown {
   return Object.fromEntries(new URLSearchParams(text))
 }
 
-const BEFORE_SENDING = new Set([
+const UNSENT_ERROR_CODES = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
   'EAI_AGAIN',
@@ -208,7 +208,7 @@ function asMenshenError(error: unknown): MenshenError {
   // An error of the lookup is wrapped.
   if (error instanceof Error && error.cause instanceof MenshenError) return error.cause
   const code = innermostCode(error)
-  if (BEFORE_SENDING.has(code)) return new UnsentRequestError(code, error)
+  if (UNSENT_ERROR_CODES.has(code)) return new UnsentRequestError(code, error)
   return phrasedError('provider_unreachable', phrase('connection_broke', { code }), error)
 }
 
@@ -230,17 +230,17 @@ type Bytes = Uint8Array<ArrayBuffer>
 type ReceivedHeaders = Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseStart']>>[2]
 
 const ANSWER_LIMIT = 1024 * 1024
-const IDENTITY = { 'accept-encoding': 'identity' }
+const NO_COMPRESSION = { 'accept-encoding': 'identity' }
 
 /** Rejects with what broke the connection. */
 async function sendAndRead(client: Client, { path, method, headers, body }: SentRequest): Promise<WholeAnswer> {
   const answered = Promise.withResolvers<ReceivedAnswer>()
-  const request = { path, method: method as Dispatcher.HttpMethod, headers: { ...IDENTITY, ...headers }, body }
+  const request = { path, method: method as Dispatcher.HttpMethod, headers: { ...NO_COMPRESSION, ...headers }, body }
   client.dispatch(request, readingHandler(answered))
   const { status, received, chunks } = await answered.promise
   const whole = Buffer.concat(chunks)
   const coding = received['content-encoding']
-  const bytes = coding === undefined ? whole : await uncompress(whole, String(coding))
+  const bytes = coding === undefined ? whole : await decompress(whole, String(coding))
   return { status, headers: { get: name => headerOf(received, name) }, bytes: async () => bytes }
 }
 
@@ -280,7 +280,7 @@ function readingHandler({ resolve, reject }: PromiseWithResolvers<ReceivedAnswer
       else chunks.push(chunk)
     },
     onResponseEnd: () => resolve({ status, received, chunks }),
-    onResponseError: (_controller, error) => reject(status === 0 ? error : brokenOff(error)),
+    onResponseError: (_controller, error) => reject(status === 0 ? error : interrupted(error)),
   }
 }
 
@@ -292,7 +292,7 @@ const DECODERS = new Map([
 ])
 
 /** The request asks for no compression, but some providers always compress. */
-async function uncompress(bytes: Bytes, coding: string): Promise<Bytes> {
+async function decompress(bytes: Bytes, coding: string): Promise<Bytes> {
   const name = coding.trim().toLowerCase()
   if (name === 'identity' || name === '' || bytes.length === 0) return bytes
   const decode = DECODERS.get(name)
@@ -306,7 +306,7 @@ async function uncompress(bytes: Bytes, coding: string): Promise<Bytes> {
 }
 
 /** The provider had begun to answer, so it has received the request. */
-function brokenOff(error: Error): Error {
+function interrupted(error: Error): Error {
   if (error instanceof MenshenError) return error
   return phrasedError('provider_unreachable', phrase('answer_broke'), error)
 }

@@ -35,11 +35,11 @@ export const ALGORITHMS = [
 ]
 /** Clocks differ. */
 export const TOLERANCE_SECONDS = 60
-export const LONGEST_TOKEN = 64 * 1024
+export const MAX_TOKEN_LENGTH = 64 * 1024
 /** Three parts of base64url with nothing between or after them: jose tolerates white space. */
 const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]+$/
 /** Entra's issuer has this in place of the tenant's id. */
-const HOLE = '{tenantid}'
+const TENANT_PLACEHOLDER = '{tenantid}'
 const TENANT = /^[\w-]+$/
 
 export interface TokenChecks {
@@ -106,7 +106,7 @@ export async function verifySigned(
   requiredClaims: string[],
   { audience = [plan.clientId], name = 'id_token' }: { audience?: readonly string[]; name?: TokenName } = {},
 ): Promise<JWTPayload> {
-  if (token.length > LONGEST_TOKEN) throw new InvalidToken(name, 'length')
+  if (token.length > MAX_TOKEN_LENGTH) throw new InvalidToken(name, 'length')
   if (!COMPACT.test(token)) throw notCompact(name, token)
   const promised = metadata.signingAlgorithms ?? ALGORITHMS
   const algorithms = ALGORITHMS.filter(algorithm => promised.includes(algorithm))
@@ -149,10 +149,10 @@ export function invalidPartOf(error: unknown): string {
 function invalid(name: TokenName, token: string, error: unknown, now: number): MenshenError {
   return error instanceof MenshenError
     ? error
-    : new InvalidToken(name, invalidPartOf(error), whyInvalid(token, error, now))
+    : new InvalidToken(name, invalidPartOf(error), invalidReason(token, error, now))
 }
 
-function whyInvalid(token: string, error: unknown, now: number): Phrase | undefined {
+function invalidReason(token: string, error: unknown, now: number): Phrase | undefined {
   if (error instanceof errors.JWTExpired) {
     const { exp = 0 } = error.payload
     return phrase('token_expired', { seconds: Math.round(now / 1000 - exp) })
@@ -165,7 +165,7 @@ function whyInvalid(token: string, error: unknown, now: number): Phrase | undefi
   if (error instanceof errors.JWSSignatureVerificationFailed) return phrase('signature_does_not_fit')
   if (error instanceof errors.JWKSNoMatchingKey) return phrase('key_not_published')
   if (error instanceof errors.JWKSMultipleMatchingKeys) return phrase('several_keys_fit')
-  return error instanceof errors.JOSEAlgNotAllowed ? whyAlgorithm(algorithmIn(token)) : undefined
+  return error instanceof errors.JOSEAlgNotAllowed ? algorithmReason(algorithmIn(token)) : undefined
 }
 
 /** For a token from the future. */
@@ -173,7 +173,7 @@ function ahead(seconds: number): Phrase {
   return phrase('token_from_future', { seconds: Math.round(seconds) })
 }
 
-function whyAlgorithm(algorithm: string | undefined): Phrase {
+function algorithmReason(algorithm: string | undefined): Phrase {
   if (algorithm === undefined) return phrase('signed_by_other', { algorithm: phrase('an_unknown_algorithm') })
   if (/^HS\d+$/.test(algorithm)) return phrase('signed_by_secret', { algorithm })
   if (/^none$/i.test(algorithm)) return phrase('not_signed')
@@ -196,19 +196,20 @@ const ENCRYPTED = /^[\w-]+\.[\w-]*\.[\w-]+\.[\w-]+\.[\w-]+$/
 function notCompact(name: TokenName, token: string): InvalidToken {
   if (ENCRYPTED.test(token)) return new InvalidToken(name, 'form', phrase('token_encrypted'))
   const isUnsigned = /^[\w-]+\.[\w-]+\.$/.test(token)
-  return new InvalidToken(name, isUnsigned ? 'alg' : 'form', isUnsigned ? whyAlgorithm('none') : undefined)
+  return new InvalidToken(name, isUnsigned ? 'alg' : 'form', isUnsigned ? algorithmReason('none') : undefined)
 }
 
 /** Whether the token is from the issuer of the metadata. A placeholder in it stands for the tenant of the verified token. */
 export function isTokenIssuer({ iss, tid }: JWTPayload, { issuer }: Metadata, also: readonly string[]): boolean {
   if (issuer === undefined || typeof iss !== 'string') return false
-  if (issuer.includes(HOLE)) return typeof tid === 'string' && TENANT.test(tid) && iss === issuer.replace(HOLE, tid)
+  if (issuer.includes(TENANT_PLACEHOLDER))
+    return typeof tid === 'string' && TENANT.test(tid) && iss === issuer.replace(TENANT_PLACEHOLDER, tid)
   return matchesIssuer(iss, issuer, also)
 }
 
 /** Whether `name` is the issuer, or another name of it. A placeholder matches any tenant. */
 export function matchesIssuer(name: string, issuer: string, also: readonly string[]): boolean {
-  const [before = '', after] = issuer.split(HOLE)
+  const [before = '', after] = issuer.split(TENANT_PLACEHOLDER)
   if (after === undefined) return name === issuer || also.includes(name)
   return name.startsWith(before) && name.endsWith(after) && TENANT.test(name.slice(before.length, -after.length))
 }
@@ -228,13 +229,13 @@ export function isAccessTokenIssuer(
   return accessTokenIssuers.some(template => {
     const tenant = tenantIn(name, template)
     if (tenant === undefined || (tid !== undefined && tid !== tenant)) return false
-    return issuer.includes(HOLE) || tenant === own
+    return issuer.includes(TENANT_PLACEHOLDER) || tenant === own
   })
 }
 
 /** The part of a name that is at the placeholder of the template. */
 function tenantIn(name: string, template: string): string | undefined {
-  const [before = '', after] = template.split(HOLE)
+  const [before = '', after] = template.split(TENANT_PLACEHOLDER)
   if (after === undefined || !name.startsWith(before) || !name.endsWith(after)) return undefined
   const tenant = name.slice(before.length, name.length - after.length)
   return TENANT.test(tenant) ? tenant : undefined
@@ -282,15 +283,15 @@ export interface IdTokenAuthentication {
   readonly amr?: readonly string[]
 }
 
-const LONGEST_REFERENCE = 200
-const MOST_REFERENCES = 32
+const MAX_REFERENCE_LENGTH = 200
+const MAX_REFERENCES = 32
 
 /** The authentication in a checked id_token, or in the claims of an access token. Malformed values are left out. */
 export function authenticationIn(claims: Readonly<Record<string, unknown>>, now: number): IdTokenAuthentication {
   const { auth_time, acr, amr } = claims
   // A time in the future, such as one in milliseconds, would be fresh for ever.
   const isTime = typeof auth_time === 'number' && auth_time > 0 && auth_time <= now / 1000 + TOLERANCE_SECONDS
-  const means = (Array.isArray(amr) ? amr : [amr]).filter(isReference).slice(0, MOST_REFERENCES)
+  const means = (Array.isArray(amr) ? amr : [amr]).filter(isReference).slice(0, MAX_REFERENCES)
   return {
     ...(isTime && { time: Math.round(auth_time * 1000) }),
     ...(isReference(acr) && { acr }),
@@ -299,14 +300,14 @@ export function authenticationIn(claims: Readonly<Record<string, unknown>>, now:
 }
 
 function isReference(value: unknown): value is string {
-  return typeof value === 'string' && value !== '' && value.length <= LONGEST_REFERENCE
+  return typeof value === 'string' && value !== '' && value.length <= MAX_REFERENCE_LENGTH
 }
 
 /** Refuses rules with `acr` or `amr` if no provider issues an id_token. */
 export function assertIdTokens(
   rules: readonly Rule[],
   plans: readonly Pick<ProviderPlan, 'kind' | 'preset'>[],
-  place = 'rules',
+  rulesPath = 'rules',
 ): void {
   if (plans.some(({ kind }) => kind === 'oidc')) return
   const presets = plans.map(({ preset }) => preset).join(', ')
@@ -315,7 +316,7 @@ export function assertIdTokens(
       (['acr', 'amr'] as const)
         .filter(name => rule[name] !== undefined)
         .map(name => {
-          const path = `${place}.${n}.${name}`
+          const path = `${rulesPath}.${n}.${name}`
           return phrasedProblem({ path }, phrase('config.no_id_token', { path, presets }))
         }),
     ),

@@ -16,13 +16,13 @@ export interface ProviderKeys extends JWTVerifyGetKey {
 }
 
 const FRESH_MS = 3_600_000
-const FETCHES_AT_ONCE = 5
+const FETCH_BURST = 5
 const REFETCH_MS = 30_000
-const MOST_KEYS = 200
+const MAX_KEYS = 200
 /** Without any keys and without allowance, callers within this time after a failure get the same failure. */
 const RETRY_MS = 1000
 
-const keySet = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).max(MOST_KEYS) })
+const keySet = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).max(MAX_KEYS) })
 
 export interface ProviderKeysOptions {
   readonly url: () => Promise<string>
@@ -79,12 +79,12 @@ export function createProviderKeys({ url, fetch, now }: ProviderKeysOptions): Pr
 
 /** A few at once, then one every 30 seconds. */
 function createAllowance(now: () => number): () => boolean {
-  let fetches = FETCHES_AT_ONCE
+  let fetches = FETCH_BURST
   let countedAt = 0
   return () => {
     const earned = Math.floor((now() - countedAt) / REFETCH_MS)
     if (earned > 0) {
-      fetches = Math.min(FETCHES_AT_ONCE, fetches + earned)
+      fetches = Math.min(FETCH_BURST, fetches + earned)
       countedAt = now()
     }
     if (fetches === 0) return false

@@ -23,7 +23,7 @@ import { FIELD_ROWS, type FieldPath, type FieldSettingName, settingFor } from '.
 import { Secret } from '../config/secret.ts'
 import { revealReference, type SecretReference } from '../config/secret-references.ts'
 import type { Settings } from '../config/settings.ts'
-import { likelyMeantOf } from '../config/suggestions.ts'
+import { closestName } from '../config/suggestions.ts'
 import { MenshenError, type Problem, refuseIf } from '../errors.ts'
 import { callbackPathOf, DEFAULT_SIGN_IN_PATHS } from '../paths.ts'
 import { type Phrase, phrase, phrasedProblem, quoted } from '../text/text.ts'
@@ -124,7 +124,7 @@ function presetNamed(name: string, where: Pick<Problem, 'setting' | 'path'>): Pr
   const preset = Object.hasOwn(PRESETS, name) ? PRESETS[name] : undefined
   if (preset) return { ...preset, preset: name }
   const names = Object.keys(PRESETS)
-  const likely = likelyMeantOf(name, names)
+  const likely = closestName(name, names)
   const values = { name: where.setting ?? where.path ?? '', preset: name.slice(0, 40), known: names }
   throw new MenshenError('bad_settings', [
     phrasedProblem(
@@ -249,9 +249,9 @@ const ENDPOINT_KEYS = FIELD_ROWS.flatMap(([key, { endpoint }]) =>
 )
 
 /** Addresses that issue codes and tokens. */
-const ISSUING = ['authorizationUrl', 'tokenUrl', 'refreshUrl'] as const
+const ISSUING_URLS = ['authorizationUrl', 'tokenUrl', 'refreshUrl'] as const
 /** Addresses that get codes, tokens or the client secret. */
-const RECEIVING = FIELD_ROWS.filter(([, { receives }]) => receives).map(([key]) => key as EndpointKey)
+const RECEIVING_URLS = FIELD_ROWS.filter(([, { receives }]) => receives).map(([key]) => key as EndpointKey)
 
 /**
  * The preset without its addresses at the public service, if the operator's own server issues the codes and tokens, which must
@@ -263,8 +263,8 @@ function withoutPublicService<P extends Preset>(preset: P, config: ProviderConfi
     const origin = text ? urlOrigin(fillIn(text, vars, new Set())) : undefined
     return origin !== undefined && publicOrigins.includes(origin)
   }
-  const isOwnServer = ISSUING.some(key => config[key] && !isPublic(config[key]))
-  const dropped = isOwnServer ? RECEIVING.filter(key => config[key] === undefined && isPublic(preset[key])) : []
+  const isOwnServer = ISSUING_URLS.some(key => config[key] && !isPublic(config[key]))
+  const dropped = isOwnServer ? RECEIVING_URLS.filter(key => config[key] === undefined && isPublic(preset[key])) : []
   return { preset: { ...preset, ...Object.fromEntries(dropped.map(key => [key, undefined])) }, dropped }
 }
 

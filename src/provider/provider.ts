@@ -18,11 +18,11 @@ import { inAppUrl } from './in-app.ts'
 import { createProviderKeys } from './jwks.ts'
 import type { ProviderPlan, Texts } from './plan.ts'
 import { pushEndpoint, pushedAuthorizationUrl } from './pushed-request.ts'
-import { askAgain, type UserBefore } from './refreshed-user.ts'
+import { fetchRefreshedUser, type UserBefore } from './refreshed-user.ts'
 import { makeSignOutCalls, revocationCalls, type SessionTokens, signOutCalls, signOutUrl } from './sign-out.ts'
 import { createSlots } from './slots.ts'
 import { type Redemption, redeemCode, refreshTokens, requestGrant, type TokenSet } from './token.ts'
-import { askUserInfo, type MappedUser, mapUser, type ProviderClaims } from './user.ts'
+import { fetchUserInfo, type MappedUser, mapUser, type ProviderClaims } from './user.ts'
 
 /** The calls of a sign-in. */
 export interface SignInCalls {
@@ -110,10 +110,10 @@ export interface ProviderOptions {
 }
 
 /** More waiting calls of one kind than this are refused. */
-const MOST_WAITING = 500
+const MAX_WAITING = 500
 const SIGN_OUT_TIMEOUT_MS = 2000
 /** One network's share of the slots for tokens of machines. */
-const SHARE_OF_ONE_NETWORK = 1 / 4
+const NETWORK_SHARE = 1 / 4
 
 export function createProvider(
   plan: ProviderPlan,
@@ -137,8 +137,8 @@ export function createProvider(
     report,
     timeoutMs,
   })
-  const askKeys = traced('keys', calls.fetch)
-  const fetchKeys: BoundedFetch = (url, init) => measure('provider', 'keys', () => askKeys(url, init))
+  const fetchTracedKeys = traced('keys', calls.fetch)
+  const fetchKeys: BoundedFetch = (url, init) => measure('provider', 'keys', () => fetchTracedKeys(url, init))
   const keys = createProviderKeys({ url: async () => endpointOf(await metadata.get(), 'jwks'), fetch: fetchKeys, now })
   const connection: ProviderConnection = {
     plan,
@@ -151,27 +151,28 @@ export function createProvider(
     now,
     report,
   }
-  const asking = (what: Work['provider'], { fetch }: Pick<ProviderConnection, 'fetch'> = connection) => ({
+  const tracedConnection = (what: Work['provider'], { fetch }: Pick<ProviderConnection, 'fetch'> = connection) => ({
     ...connection,
     fetch: traced(what, fetch),
   })
-  const company = plan.kind === 'company_token' ? createCompanyToken(asking('user_info')) : undefined
+  const company = plan.kind === 'company_token' ? createCompanyToken(tracedConnection('user_info')) : undefined
   const parallel = settings.PROVIDER_PARALLEL_CALLS
   /** Each kind of call has its own slots, so that none waits for another kind. */
   const slots = {
-    signIn: createSlots(parallel, MOST_WAITING),
-    grant: createSlots(parallel, MOST_WAITING),
+    signIn: createSlots(parallel, MAX_WAITING),
+    grant: createSlots(parallel, MAX_WAITING),
     /** When many sign-ins fail, tokens beyond this number are left to expire. */
-    discard: createSlots(parallel, MOST_WAITING),
+    discard: createSlots(parallel, MAX_WAITING),
     /** Anyone can start an attempt, so users who come back with a code do not wait for them. */
-    push: createSlots(parallel, MOST_WAITING),
+    push: createSlots(parallel, MAX_WAITING),
     /** Made-up tokens must not take slots from machines in other networks. */
-    bearer: createSlots(parallel, MOST_WAITING, Math.ceil(parallel * SHARE_OF_ONE_NETWORK)),
+    bearer: createSlots(parallel, MAX_WAITING, Math.ceil(parallel * NETWORK_SHARE)),
   }
 
   function signInCalls(connection: ProviderConnection): SignInCalls {
     async function fetchClaims(tokens: TokenSet, code: string): Promise<ProviderClaims> {
-      const ask = () => (company ? company.userInfo(code) : askUserInfo(asking('user_info', connection), tokens))
+      const ask = () =>
+        company ? company.userInfo(code) : fetchUserInfo(tracedConnection('user_info', connection), tokens)
       const userinfo = await measure('provider', 'user_info', ask)
       return {
         userinfo,
@@ -183,7 +184,7 @@ export function createProvider(
     return {
       redeem: redemption =>
         measure('provider', 'token', async () =>
-          company ? company.tokenSet() : redeemCode(asking('token', connection), redemption, discard),
+          company ? company.tokenSet() : redeemCode(tracedConnection('token', connection), redemption, discard),
         ),
       fetchClaims,
       fetchUser: async (tokens, code) => mapUser(await fetchClaims(tokens, code), plan),
@@ -211,7 +212,7 @@ export function createProvider(
       const known = await metadata.get()
       const endpoint = attempt && pushEndpoint(plan, known)
       if (!endpoint) return buildAuthorizationUrl(endpointOf(known, 'authorization'), plan, redirectUri, attempt)
-      const push = () => pushedAuthorizationUrl(asking('pushed_request'), known, endpoint, attempt)
+      const push = () => pushedAuthorizationUrl(tracedConnection('pushed_request'), known, endpoint, attempt)
       return slots.push.withSlot(() => measure('provider', 'pushed_request', push), owner)
     },
 
@@ -246,17 +247,17 @@ export function createProvider(
 
     withSlot: (signIn, owner) =>
       slots.signIn.withSlot(async () => {
-        using conversation = calls.converse()
+        using conversation = calls.openConversation()
         return await signIn(signInCalls({ ...connection, fetch: conversation.fetch }))
       }, owner),
 
     ...signInCalls(connection),
 
-    refresh: tokens => measure('provider', 'refresh', () => refreshTokens(asking('refresh'), tokens)),
+    refresh: tokens => measure('provider', 'refresh', () => refreshTokens(tracedConnection('refresh'), tokens)),
     requestGrant: (what, grant) =>
-      slots.grant.withSlot(() => measure('provider', what, () => requestGrant(asking(what), grant))),
+      slots.grant.withSlot(() => measure('provider', what, () => requestGrant(tracedConnection(what), grant))),
     refreshUser: (tokens, before) =>
-      askAgain(asking('user_info'), tokens, claimsInToken(tokens.accessToken), before, measure),
+      fetchRefreshedUser(tracedConnection('user_info'), tokens, claimsInToken(tokens.accessToken), before, measure),
     async signOut(tokens) {
       const due = await signOutCalls(connection, tokens, traced('sign_out', signOutFetch.fetch))
       if (due.length > 0) await measure('provider', 'sign_out', () => makeSignOutCalls(due))
@@ -273,7 +274,8 @@ export function createProvider(
       return verifySigned(connection, await metadata.get(), token, requiredClaims, { name })
     },
 
-    introspect: token => measure('provider', 'introspection', () => introspectToken(asking('introspection'), token)),
+    introspect: token =>
+      measure('provider', 'introspection', () => introspectToken(tracedConnection('introspection'), token)),
 
     verifyBearer(token, audiences, owner) {
       const demanded = audiences.map(({ configured, addresses, isAny }) => ({
@@ -281,7 +283,10 @@ export function createProvider(
         isConfigured: configured !== undefined,
         isAny: isAny === true,
       }))
-      return slots.bearer.withSlot(() => verifyBearer(asking('introspection'), token, demanded, measure), owner)
+      return slots.bearer.withSlot(
+        () => verifyBearer(tracedConnection('introspection'), token, demanded, measure),
+        owner,
+      )
     },
 
     async close() {

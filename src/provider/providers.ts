@@ -4,7 +4,7 @@ import { addressProblems, demandsHttps } from '../config/conflicts.ts'
 import type { Config } from '../config/file.ts'
 import { FIELD_ROWS, type FieldPath, settingFor } from '../config/provider-fields.ts'
 import type { Settings } from '../config/settings.ts'
-import { placedUpstreams, type UpstreamConfig } from '../config/upstreams.ts'
+import { listUpstreams, type UpstreamConfig } from '../config/upstreams.ts'
 import { type Problem, refuseIf } from '../errors.ts'
 import { type Phrase, phrase, phrasedProblem, quoted } from '../text/text.ts'
 import { issuerIn, refused } from './bearer.ts'
@@ -131,7 +131,7 @@ function profileProblems(plan: ProviderPlan, config: Config, settings: Settings,
 
 /** Whether an application gets the access token of its user, or one in exchange for it. */
 function forwardsTokens(config: Config, settings: Settings): boolean {
-  return settings.FORWARD_ACCESS_TOKEN || placedUpstreams(config).some(({ option }) => accessTokenOf(option))
+  return settings.FORWARD_ACCESS_TOKEN || listUpstreams(config).some(({ option }) => accessTokenOf(option))
 }
 
 function accessTokenOf(option: string | UpstreamConfig): UpstreamConfig['accessToken'] {
@@ -141,7 +141,7 @@ function accessTokenOf(option: string | UpstreamConfig): UpstreamConfig['accessT
 /** If no provider issues tokens for users, none can be exchanged. */
 function exchangeProblems(plans: Plans, config: Config): Problem[] {
   if (plans.some(({ kind }) => kind !== 'company_token')) return []
-  return placedUpstreams(config)
+  return listUpstreams(config)
     .filter(({ option }) => typeof accessTokenOf(option) === 'object')
     .map(({ path: place }) => {
       const path = [...place, 'accessToken'].join('.')

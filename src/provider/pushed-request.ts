@@ -4,7 +4,7 @@
 import { z } from 'zod'
 import { phrase, phrasedError } from '../text/text.ts'
 import { type AuthorizationRequest, buildAuthorizationUrl } from './authorization-url.ts'
-import { askAsClient } from './client-auth.ts'
+import { requestAsClient } from './client-auth.ts'
 import type { ProviderConnection } from './connection.ts'
 import { endpointOf, type Metadata } from './discovery.ts'
 import { readAnswer } from './fetch.ts'
@@ -24,11 +24,11 @@ export function pushEndpoint({ par }: Pick<ProviderPlan, 'par'>, known: Metadata
 }
 
 /** RFC 3986: a URI has no spaces and no control characters. */
-const LONGEST_REFERENCE = 4096
+const MAX_REQUEST_URI_LENGTH = 4096
 const pushed = z.object({
   request_uri: z
     .string()
-    .max(LONGEST_REFERENCE)
+    .max(MAX_REQUEST_URI_LENGTH)
     .regex(/^[a-z][a-z\d+.-]*:[\x21-\x7e]+$/i),
   /** Seconds. Each reference is for one attempt, whose browser uses it immediately. */
   expires_in: z.number().positive(),
@@ -44,7 +44,7 @@ export async function pushedAuthorizationUrl(
   const { plan, redirectUri } = connection
   // The same parameters as in the address of an attempt that is not pushed.
   const { searchParams } = new URL(buildAuthorizationUrl(new URL(endpoint).origin, plan, redirectUri, attempt))
-  const response = await askAsClient(connection, known, endpoint, Object.fromEntries(searchParams))
+  const response = await requestAsClient(connection, known, endpoint, Object.fromEntries(searchParams))
   const { status, body } = await readAnswer(response)
   if (status !== 201) throw withCause(refusalOf(status, body), plan, known)
   const { data, error } = pushed.safeParse(body)

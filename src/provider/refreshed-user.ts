@@ -48,7 +48,7 @@ export interface UserBefore {
 }
 
 /** `accessClaims` are those in the access token, if it is a JWT. */
-export async function askAgain(
+export async function fetchRefreshedUser(
   connection: ProviderConnection,
   tokens: TokenSet,
   accessClaims: object | undefined,
@@ -83,14 +83,14 @@ function storedEmail({ claims, isLost, userInfo }: UserBefore): unknown {
 
 export function mapRefreshedUser(claims: ProviderClaims, plan: UserMapping, before: UserBefore): MappedUser {
   const fresh = answersOf(claims, plan)
-  const fates = claimFates(claims, fresh, plan, before)
-  const withFate = (fate: ClaimFate) => [...fates].filter(([, one]) => one === fate).map(([path]) => path)
-  const unknownClaims = withFate('lost')
+  const statuses = claimStatuses(claims, fresh, plan, before)
+  const withStatus = (fate: ClaimStatus) => [...statuses].filter(([, one]) => one === fate).map(([path]) => path)
+  const unknownClaims = withStatus('lost')
   const isUnknown = (path: string) => unknownClaims.some(name => path === name || path.startsWith(`${name}.`))
-  const answers = [...fresh, pickClaims(before, withFate('carried'))]
+  const answers = [...fresh, pickClaims(before, withStatus('carried'))]
   assertSameSubject(answers, plan, before)
   const user = mapAnswers(answers, plan, isUnknown)
-  const hasFreshGroups = plan.fields.groups.flat().some(path => fates.get(path) === 'fresh')
+  const hasFreshGroups = plan.fields.groups.flat().some(path => statuses.get(path) === 'fresh')
   return {
     ...user,
     // By another of its paths, the same user could have another `sub`.
@@ -101,15 +101,15 @@ export function mapRefreshedUser(claims: ProviderClaims, plan: UserMapping, befo
   }
 }
 
-type ClaimFate = 'fresh' | 'carried' | 'lost' | 'gone'
+type ClaimStatus = 'fresh' | 'carried' | 'lost' | 'gone'
 
 /** The fates of the claims that may stay. Every other one is fresh or gone. */
-function claimFates(
+function claimStatuses(
   claims: ProviderClaims,
   fresh: readonly unknown[],
   plan: UserMapping,
   before: UserBefore,
-): ReadonlyMap<string, ClaimFate> {
+): ReadonlyMap<string, ClaimStatus> {
   const lacksIdToken = claims.id_token === undefined && plan.userInfoFrom.includes('id_token')
   const groupPaths = plan.fields.groups.flat()
   const elsewhere = fresh.flatMap(answer => Object.keys(Object(getPath(answer, '_claim_names'))))
@@ -124,7 +124,7 @@ function claimFates(
   const staying = new Set([...elsewhere, ...exclusive].filter(path => !(isNewVerdict && emailPaths.includes(path))))
   for (const path of groupPaths) staying.add(path)
 
-  function fateOf(path: string): ClaimFate {
+  function statusOf(path: string): ClaimStatus {
     const isFresh = fresh.some(answer => Object.hasOwn(Object(answer), path) || getPath(answer, path) !== undefined)
     // The former address is needed beside a new one that comes without a verdict.
     const isKept = (isFormerVerdict && emailPaths.includes(path)) || (!isFresh && staying.has(path))
@@ -133,7 +133,7 @@ function claimFates(
     return isKept && before.isLost(path) ? 'lost' : 'gone'
   }
 
-  return new Map([...staying, ...emailPaths].map(path => [path, fateOf(path)]))
+  return new Map([...staying, ...emailPaths].map(path => [path, statusOf(path)]))
 }
 
 function pickClaims({ claims }: UserBefore, paths: readonly string[]): Record<string, unknown> {

@@ -3,7 +3,7 @@
 import { MenshenError } from '../errors.ts'
 import { quoted } from '../text/text.ts'
 import { getPath, notAccepted } from '../util/json-path.ts'
-import { askAsClient } from './client-auth.ts'
+import { requestAsClient } from './client-auth.ts'
 import type { ProviderConnection } from './connection.ts'
 import type { Metadata } from './discovery.ts'
 import type { DpopKey } from './dpop.ts'
@@ -12,7 +12,7 @@ import type { ProviderPlan } from './plan.ts'
 import { errorCodeIn, RefusalError } from './refusal.ts'
 
 /** Proxies refuse answers whose headers exceed their buffer, often 4 KiB. Without a hint the provider may ask the user. */
-const LONGEST_HINT = 3000
+const MAX_ID_TOKEN_HINT_LENGTH = 3000
 
 /** The provider's tokens in a session. */
 export interface SessionTokens {
@@ -100,7 +100,7 @@ async function revoke(
   const { token, ...shape } = revocationRequest
   const revoked = token === 'access_token' ? accessToken : (refreshToken ?? accessToken)
   const { headers } = tokenRequest
-  const request = askAsClient({ ...connection, fetch }, known, url, { token: revoked }, { ...shape, headers })
+  const request = requestAsClient({ ...connection, fetch }, known, url, { token: revoked }, { ...shape, headers })
   await assertDone('the revocation', tokenAnswer, await request)
 }
 
@@ -122,7 +122,8 @@ export async function signOutUrl(
     url.searchParams.set('client_id', plan.clientId)
     url.searchParams.set('state', state)
   }
-  if (idTokenHint && idToken && idToken.length <= LONGEST_HINT) url.searchParams.set('id_token_hint', idToken)
+  if (idTokenHint && idToken && idToken.length <= MAX_ID_TOKEN_HINT_LENGTH)
+    url.searchParams.set('id_token_hint', idToken)
   for (const [name, value] of Object.entries(params)) url.searchParams.set(name, value)
   return url.href
 }

@@ -2,7 +2,7 @@
 // which are networks of clients, are served in turn, so that an owner with a thousand calls delays only itself.
 
 import { MenshenError } from '../errors.ts'
-import { createWaitingLine } from '../util/waiting-line.ts'
+import { createFairQueue } from '../util/fair-queue.ts'
 
 export interface Slots {
   /** Whether the next call has to wait. */
@@ -19,7 +19,7 @@ interface Turn {
 /** `share` is the number of slots that one owner may have. */
 export function createSlots(parallel: number, waiting: number, share = parallel): Slots {
   const running = new Map<string, number>()
-  const line = createWaitingLine<Turn>()
+  const line = createFairQueue<Turn>()
   let taken = 0
 
   function mayBegin(owner: string): boolean {
@@ -31,7 +31,7 @@ export function createSlots(parallel: number, waiting: number, share = parallel)
     running.set(owner, (running.get(owner) ?? 0) + 1)
   }
 
-  function giveBack(owner: string): void {
+  function release(owner: string): void {
     taken--
     const left = (running.get(owner) ?? 0) - 1
     if (left > 0) running.set(owner, left)
@@ -45,7 +45,7 @@ export function createSlots(parallel: number, waiting: number, share = parallel)
   /** If the line is full, replaces the last call of the owner with the most waiting calls. */
   function wait(owner: string): Promise<void> {
     const busy = () => new MenshenError('provider_busy', `${parallel} calls are in flight and ${waiting} are waiting`)
-    const last = line.size < waiting ? undefined : line.lastOfLargest(owner)
+    const last = line.size < waiting ? undefined : line.lastOfBusiest(owner)
     if (last) line.remove(last, last.owner)
     last?.refuse(busy())
     if (line.size >= waiting) throw busy()
@@ -60,7 +60,7 @@ export function createSlots(parallel: number, waiting: number, share = parallel)
       try {
         return await work()
       } finally {
-        giveBack(owner)
+        release(owner)
       }
     },
   }

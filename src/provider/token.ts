@@ -7,10 +7,10 @@ import { z } from 'zod'
 import { errorFields, MenshenError } from '../errors.ts'
 import { type Phrase, phrase, phrasedError } from '../text/text.ts'
 import { getPath } from '../util/json-path.ts'
-import { askAsClient } from './client-auth.ts'
+import { requestAsClient } from './client-auth.ts'
 import type { ProviderConnection } from './connection.ts'
 import { endpointOf, type Metadata } from './discovery.ts'
-import { askForTokensWithProof, type DpopKey, newDpopKey } from './dpop.ts'
+import { type DpopKey, newDpopKey, requestTokensWithProof } from './dpop.ts'
 import { type ProviderAnswer, readAnswer, UnsentRequestError, type WholeAnswer } from './fetch.ts'
 import {
   authenticationIn,
@@ -82,7 +82,7 @@ export async function redeemCode(
     ...(verifier !== undefined && { code_verifier: verifier }),
   }
   const key = connection.dpop.isOn() ? newDpopKey() : undefined
-  const answered = await askForTokens(connection, known, endpointOf(known, 'token'), grant, { key, state })
+  const answered = await requestTokens(connection, known, endpointOf(known, 'token'), grant, { key, state })
   const tokens = await readTokens(answered, connection, known)
   if (plan.kind !== 'oidc') return withProviderSession(connection, known, tokens)
   const { idToken, accessToken } = tokens
@@ -156,8 +156,8 @@ export async function refreshTokens(
   const grant = { grant_type: 'refresh_token', refresh_token: refreshToken, ...refreshParams(connection) }
   // Before the refresh token is spent, because its answer is of no use without the keys.
   if (plan.kind === 'oidc') await connection.keys.warm()
-  const request = () => askForTokens(connection, known, url, grant, { key: dpopKey })
-  const answered = await retryUnarrived(request, connection.timeoutMs)
+  const request = () => requestTokens(connection, known, url, grant, { key: dpopKey })
+  const answered = await retryUnsent(request, connection.timeoutMs)
   const tokens = await readTokens(answered, connection, known)
   if (plan.kind !== 'oidc' || !tokens.idToken) return tokens
   const { idToken: received } = tokens
@@ -224,20 +224,20 @@ export async function requestGrant(connection: ProviderConnection, grant: Texts)
   const { tokenAnswer } = connection.plan
   const known = await connection.metadata.get()
   const url = endpointOf(known, 'token')
-  const request = () => askForTokens(connection, known, url, grant, { key: undefined })
-  const { answer } = await retryUnarrived(request, connection.timeoutMs)
-  return withStandardNames(readAccepted(await readAnswer(answer), tokenAnswer, VERDICTS), tokenAnswer.names)
+  const request = () => requestTokens(connection, known, url, grant, { key: undefined })
+  const { answer } = await retryUnsent(request, connection.timeoutMs)
+  return withStandardNames(readAccepted(await readAnswer(answer), tokenAnswer, FINAL_ERRORS), tokenAnswer.names)
 }
 
-const RETRY_AFTER_MS = [100, 300]
+const RETRY_DELAYS_MS = [100, 300]
 
 /**
  * Sends a request again only if it cannot have arrived, because a refresh token that rotates must not be spent twice, and only
  * while there is time: all tries together take no longer than two calls may.
  */
-async function retryUnarrived<T>(request: () => Promise<T>, timeoutMs: number): Promise<T> {
+async function retryUnsent<T>(request: () => Promise<T>, timeoutMs: number): Promise<T> {
   const startedAt = performance.now()
-  for (const wait of RETRY_AFTER_MS) {
+  for (const wait of RETRY_DELAYS_MS) {
     try {
       return await request()
     } catch (error) {
@@ -255,7 +255,7 @@ interface AnsweredTokens {
 }
 
 /** Sends any grant. `state` is the one that came back with the code; `key` is the one that the tokens are to be bound to. */
-function askForTokens(
+function requestTokens(
   connection: ProviderConnection,
   known: Metadata,
   url: string,
@@ -269,15 +269,15 @@ function askForTokens(
     ...(redirect_uri !== undefined && tokenRequest.redirectUri && { redirect_uri }),
     ...(state !== undefined && tokenRequest.state && { state }),
   }
-  return askForTokensWithProof(dpop, { method: 'POST', url, now }, key, proof =>
-    askAsClient(connection, known, url, given, { ...tokenRequest, headers: { ...tokenRequest.headers, ...proof } }),
+  return requestTokensWithProof(dpop, { method: 'POST', url, now }, key, proof =>
+    requestAsClient(connection, known, url, given, { ...tokenRequest, headers: { ...tokenRequest.headers, ...proof } }),
   )
 }
 
 // The response of the token endpoint.
 
 // Ten years: far beyond any real token, and far from where milliseconds stop being exact.
-const LONGEST_LIFETIME = 10 * 365 * 24 * 3600
+const MAX_LIFETIME_SECONDS = 10 * 365 * 24 * 3600
 
 export const lifetime = z
   .union([
@@ -287,7 +287,7 @@ export const lifetime = z
       .regex(/^\d{1,10}$/)
       .transform(Number),
   ])
-  .pipe(z.int().min(1).max(LONGEST_LIFETIME))
+  .pipe(z.int().min(1).max(MAX_LIFETIME_SECONDS))
 
 // RFC 6749, appendix A: the characters of a token, all of which a header can carry.
 const token = z.string().regex(/^[\x21-\x7e]+$/)
@@ -309,11 +309,11 @@ const REFRESH_LIFETIMES = ['refresh_expires_in', 'refresh_token_expires_in']
 function refreshEnd(body: object, hasRefreshToken: boolean, now: number): number | undefined {
   const known = REFRESH_LIFETIMES.map(name => lifetime.safeParse(getPath(body, name))).find(({ success }) => success)
   if (known?.data !== undefined) return now + known.data * 1000
-  return hasRefreshToken ? now + LONGEST_LIFETIME * 1000 : undefined
+  return hasRefreshToken ? now + MAX_LIFETIME_SECONDS * 1000 : undefined
 }
 
 /** Errors that are final for a code or a refresh token; anything else may be different a moment later. */
-const VERDICTS = ['invalid_grant', 'invalid_token']
+const FINAL_ERRORS = ['invalid_grant', 'invalid_token']
 
 /** The response with the names of RFC 6749, if the provider has others. */
 function withStandardNames(body: object, names: Texts): Readonly<Record<string, unknown>> {
@@ -322,7 +322,7 @@ function withStandardNames(body: object, names: Texts): Readonly<Record<string, 
 
 /** `key` signed the proof of the token request; the token is bound to it if the answer says so. */
 export function readTokenSet(answer: ProviderAnswer, plan: ProviderPlan, now: number, key?: DpopKey): TokenSet {
-  const body = readAccepted(answer, plan.tokenAnswer, [...VERDICTS, ...plan.refreshEnds])
+  const body = readAccepted(answer, plan.tokenAnswer, [...FINAL_ERRORS, ...plan.refreshEnds])
   const { names, lifetimeSeconds, tokenType } = plan.tokenAnswer
   const given = withStandardNames(body, names)
   const required = [

@@ -8,7 +8,7 @@ import { phrase, phrasedError, phraseIn } from '../text/text.ts'
 import { getPath, namesFrom, notAccepted, notAmong, shapeOf, textFrom } from '../util/json-path.ts'
 import type { ProviderConnection } from './connection.ts'
 import type { Metadata } from './discovery.ts'
-import { askWithBoundToken } from './dpop.ts'
+import { requestWithBoundToken } from './dpop.ts'
 import { trustEmails } from './email-trust.ts'
 import { type BoundedFetch, type ProviderAnswer, readAnswer, type WholeAnswer } from './fetch.ts'
 import { verifySigned } from './id-token.ts'
@@ -51,7 +51,7 @@ export type ProviderClaims = Readonly<Partial<Record<UserInfoSource, unknown>>>
 
 export type UserMapping = Pick<ProviderPlan, 'userInfoFrom' | 'fields' | 'fieldTypes' | 'require' | 'emailVerified'>
 
-const DEMANDED = ['sub', 'username'] as const
+const REQUIRED_FIELDS = ['sub', 'username'] as const
 
 /** Throws if the user has no `sub` or `username`, or does not meet `require`. */
 export function mapUser(claims: ProviderClaims, plan: UserMapping): MappedUser {
@@ -97,7 +97,7 @@ export function mapAnswers(
     email: text('email'),
     username: isDenied(username) ? '' : username,
   }
-  for (const field of DEMANDED)
+  for (const field of REQUIRED_FIELDS)
     if (userInfo[field] === '') throw missing(field, given, plan, hasUnverified && field === 'username')
   assertNoMachine(userInfo)
   let claims: Readonly<Record<string, unknown>> = {}
@@ -129,12 +129,12 @@ export class RequirementError extends MenshenError {
 }
 
 function furtherFields(answers: readonly unknown[], { fields }: UserMapping): Record<string, string> {
-  const further = Object.entries(fields).filter(([field]) => !OURS.has(field))
+  const further = Object.entries(fields).filter(([field]) => !STANDARD_FIELDS.has(field))
   if (further.length === 0) return {}
   return Object.fromEntries(further.map(([field, sources]) => [field, textFrom(answers, sources)]))
 }
 
-const OURS: ReadonlySet<string> = new Set(USER_FIELDS)
+const STANDARD_FIELDS: ReadonlySet<string> = new Set(USER_FIELDS)
 
 function assertTexts(answers: readonly unknown[], { fields }: UserMapping): void {
   for (const [field, sources] of Object.entries(fields)) {
@@ -165,7 +165,7 @@ function missing(
 // Asks the provider who the user is, with the token and the parameters where the plan wants them.
 
 /** The user info response; `undefined` if the provider has no such endpoint, or the plan does not use it. */
-export async function askUserInfo(connection: ProviderConnection, tokens: TokenSet): Promise<object | undefined> {
+export async function fetchUserInfo(connection: ProviderConnection, tokens: TokenSet): Promise<object | undefined> {
   const { plan } = connection
   const userInfo = await requestUserInfo(connection, tokens)
   if (!userInfo) return undefined
@@ -180,7 +180,7 @@ export async function requestUserInfo(connection: ProviderConnection, tokens: To
   const known = await connection.metadata.get()
   const { userInfo } = known.endpoints
   if (!userInfo || !plan.userInfoFrom.includes('userinfo')) return undefined
-  const answer = await readUserInfo(connection, known, await ask(connection, userInfo, tokens))
+  const answer = await readUserInfo(connection, known, await request(connection, userInfo, tokens))
   return readAccepted(answer, plan.userInfoAnswer, [])
 }
 
@@ -191,7 +191,7 @@ async function emailOrNone(
   tokens: TokenSet,
 ): Promise<unknown> {
   try {
-    return await askForEmail(connection, step, tokens)
+    return await fetchEmail(connection, step, tokens)
   } catch (error) {
     if (!(error instanceof MenshenError)) throw error
     connection.report('email_step_failed', { provider: connection.plan.id, ...errorFields(error) })
@@ -213,7 +213,7 @@ async function readUserInfo(
   return { status: 200, body: await verifySigned(connection, anyAlgorithm, signed, ['sub'], { name: 'user info' }) }
 }
 
-async function ask(connection: ProviderConnection, url: string, tokens: TokenSet): Promise<WholeAnswer> {
+async function request(connection: ProviderConnection, url: string, tokens: TokenSet): Promise<WholeAnswer> {
   const { plan } = connection
   const { method, token, params, headers } = plan.userInfoRequest
   const target = new URL(url)
@@ -232,7 +232,7 @@ async function ask(connection: ProviderConnection, url: string, tokens: TokenSet
 function fetchWithProof({ fetch, dpop, now }: ProviderConnection, { accessToken, dpopKey }: TokenSet): BoundedFetch {
   if (dpopKey === undefined) return fetch
   return (url, { method = 'GET', headers, ...init } = {}) =>
-    askWithBoundToken(dpop, { method, url, now }, { accessToken, dpopKey }, proof =>
+    requestWithBoundToken(dpop, { method, url, now }, { accessToken, dpopKey }, proof =>
       fetch(url, { ...init, method, headers: { ...headers, ...proof } }),
     )
 }
@@ -246,12 +246,12 @@ function filled(text: string, { clientId }: ProviderPlan, { answer }: TokenSet):
 }
 
 /** The user's e-mail address, which takes one more call; `undefined` if no element matches. */
-async function askForEmail(
+async function fetchEmail(
   connection: ProviderConnection,
   { url, where, take }: NonNullable<ProviderPlan['emailStep']>,
   tokens: TokenSet,
 ): Promise<unknown> {
-  const { status, body } = await readAnswer(await ask(connection, url, tokens))
+  const { status, body } = await readAnswer(await request(connection, url, tokens))
   if (status !== 200 || !Array.isArray(body))
     throw new MenshenError('provider_answer', `the provider returned no list of e-mail addresses (status ${status})`)
   return getPath(

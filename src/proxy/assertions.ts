@@ -15,15 +15,15 @@ interface Assertions {
 export interface SignedAssertion {
   readonly token: string
   /** Claims that were too long; some of the groups may be included. */
-  readonly leftOut: readonly string[]
+  readonly omitted: readonly string[]
 }
 
-const LIFE_SECONDS = 300
+const LIFETIME_SECONDS = 300
 /**
  * As JSON. All claims together then fit into one header. A claim is left out rather than cut, because half a name would be wrong.
  */
-const LONGEST_CLAIM_BYTES = 512
-const LONGEST_GROUPS_BYTES = 1024
+const MAX_CLAIM_BYTES = 512
+const MAX_GROUPS_BYTES = 1024
 
 export function createAssertions(issuer: string, keys: SigningKeys, now: () => number): Assertions {
   return {
@@ -33,7 +33,7 @@ export function createAssertions(issuer: string, keys: SigningKeys, now: () => n
       const all = Object.entries({ ...userInfo, username, sub, role, ...(provider && { provider }) })
       const tooLong = all.filter(([, value]) => isTooLong(value)).map(([name]) => name)
       const fitting = tooLong.length === 0 ? all : all.filter(([name]) => !tooLong.includes(name))
-      const leftOut = groups.length < who.groups.length ? [...tooLong, 'groups'] : tooLong
+      const omitted = groups.length < who.groups.length ? [...tooLong, 'groups'] : tooLong
       const iat = Math.floor(now() / 1000)
       const claims = {
         ...Object.fromEntries(fitting),
@@ -41,9 +41,9 @@ export function createAssertions(issuer: string, keys: SigningKeys, now: () => n
         iss: issuer,
         aud: audience,
         iat,
-        exp: iat + LIFE_SECONDS,
+        exp: iat + LIFETIME_SECONDS,
       }
-      return andThen(keys.latest() ?? keys.current(), key => ({ token: compactJws(claims, key), leftOut }))
+      return andThen(keys.latest() ?? keys.current(), key => ({ token: compactJws(claims, key), omitted }))
     },
   }
 }
@@ -67,14 +67,14 @@ function groupsThatFit({ groups }: Identity): string[] {
   let bytes = 0
   const end = groups.findIndex(group => {
     bytes += jsonBytes(group) + 1
-    return bytes > LONGEST_GROUPS_BYTES
+    return bytes > MAX_GROUPS_BYTES
   })
   return groups.slice(0, end < 0 ? undefined : end)
 }
 
 /** No character takes more than six bytes, so most values need not be measured. */
 function isTooLong(value: string): boolean {
-  return value.length * 6 + 2 > LONGEST_CLAIM_BYTES && jsonBytes(value) > LONGEST_CLAIM_BYTES
+  return value.length * 6 + 2 > MAX_CLAIM_BYTES && jsonBytes(value) > MAX_CLAIM_BYTES
 }
 
 function jsonBytes(value: string): number {
@@ -88,7 +88,7 @@ export interface PublishedKeySet {
 }
 
 /** The next key is published a month before it signs, so a set from a minute ago contains the key that signs now. */
-const KEPT_MS = 60_000
+const KEY_SET_TTL_MS = 60_000
 
 /** Any client may request the set at any rate, so the store is read at most once a minute. */
 export function createPublishedKeys(keys: SigningKeys, now: () => number): () => Promise<PublishedKeySet> {
@@ -102,5 +102,5 @@ export function createPublishedKeys(keys: SigningKeys, now: () => number): () =>
     return { keys: await Promise.all(jwks) }
   }
 
-  return createCachedValue({ load, freshMs: KEPT_MS, now }).get
+  return createCachedValue({ load, freshMs: KEY_SET_TTL_MS, now }).get
 }

@@ -7,7 +7,7 @@
 // the most entries loses the last one. If one owner holds so many slots that others would wait for a slow page to end, the owners
 // who hold few can use a quarter more slots.
 
-import { createWaitingLine } from '../util/waiting-line.ts'
+import { createFairQueue } from '../util/fair-queue.ts'
 import { createWatchList, type WatchItem } from '../util/watch-list.ts'
 
 /** Something that uses the application, or waits to. */
@@ -58,7 +58,7 @@ export interface Limits {
 }
 
 /** A slot is given back after one to two of these intervals. */
-const CHECK_EVERY_MS = 100
+const CHECK_INTERVAL_MS = 100
 /** The share of slots that are added for owners who hold few while another holds many. */
 const RESERVE_SHARE = 1 / 4
 /** An owner with this share of the slots delays others. */
@@ -68,13 +68,13 @@ const FEW_SHARE = 1 / 8
 
 export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capacity {
   const reserve = Math.floor(slots * RESERVE_SHARE)
-  const waiting = createWaitingLine<SlotHolder>()
+  const waiting = createFairQueue<SlotHolder>()
   const deadlines = new Map<SlotHolder, NodeJS.Timeout>()
   const shares = createSlotShares({
     many: Math.max(2, Math.ceil(slots * MANY_SHARE)),
     few: Math.max(1, Math.floor(reserve * FEW_SHARE)),
   })
-  const present = createWatchList<SlotHolder>(CHECK_EVERY_MS, check)
+  const present = createWatchList<SlotHolder>(CHECK_INTERVAL_MS, check)
   let slotsTaken = 0
   const streamSlots = createStreamSlots<SlotHolder>(streams)
   let hasEndedStreams = false
@@ -109,7 +109,7 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
   function wait(holder: SlotHolder): void {
     holder.stage = 'waiting'
     waiting.add(holder, holder.owner)
-    deadlines.set(holder, setTimeout(runOutOfTime, queueMs, holder))
+    deadlines.set(holder, setTimeout(rejectTimedOut, queueMs, holder))
   }
 
   function leaveQueue(holder: SlotHolder): void {
@@ -119,14 +119,14 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
     holder.stage = 'outside'
   }
 
-  function runOutOfTime(holder: SlotHolder): void {
+  function rejectTimedOut(holder: SlotHolder): void {
     leaveQueue(holder)
     holder.reject('no_slot_in_time')
   }
 
   /** If the queue is full, it takes the place of an entry of the owner with the most entries. */
-  function waitOrReject(holder: SlotHolder): void {
-    const last = waiting.size < queue ? undefined : waiting.lastOfLargest(holder.owner)
+  function enqueueOrReject(holder: SlotHolder): void {
+    const last = waiting.size < queue ? undefined : waiting.lastOfBusiest(holder.owner)
     if (last) leaveQueue(last)
     if (waiting.size < queue) wait(holder)
     else holder.reject('queue_full')
@@ -140,7 +140,7 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
     return waiting.take(owner => !shares.isHeavyUser(owner)) ?? waiting.take(() => true)
   }
 
-  function giveSlotBack(holder: SlotHolder): void {
+  function releaseSlot(holder: SlotHolder): void {
     slotsTaken--
     shares.remove(holder)
     const next = nextWaiting()
@@ -148,7 +148,7 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
       leaveQueue(next)
       takeSlot(next)
       // Not while another request ends: its connection may not be ready for the next one yet.
-      process.nextTick(startIfThere, next)
+      process.nextTick(startIfAdmitted, next)
     } else if (slotsTaken < slots / 2) shares.end()
   }
 
@@ -156,7 +156,7 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
     if (streamSlots.take(holder)) return true
     const evicted = streamSlots.pickEviction(holder)
     if (!evicted) return false
-    streamSlots.giveBack(evicted)
+    streamSlots.release(evicted)
     evicted.stage = 'ending'
     evicted.reject('holds_most_streams')
     return streamSlots.take(holder)
@@ -167,7 +167,7 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
     if (hasEndedStreams && holder.isEndless) holder.cutOff()
     else if (takeStreamSlot(holder)) {
       holder.stage = 'stream'
-      giveSlotBack(holder)
+      releaseSlot(holder)
     } else if (holder.isEndless || (waiting.size > 0 && holder.waitsForClient())) holder.reject('streams_full')
   }
 
@@ -180,7 +180,7 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
     enter(holder) {
       if (slotsTaken >= slots) {
         shares.begin(slotOwners)
-        if (!mayHaveReserve(holder.owner)) return waitOrReject(holder)
+        if (!mayHaveReserve(holder.owner)) return enqueueOrReject(holder)
       }
       takeSlot(holder)
       holder.start()
@@ -198,8 +198,8 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
       if (stage === 'waiting') return leaveQueue(holder)
       holder.stage = 'outside'
       present.remove(holder)
-      if (stage === 'slot') giveSlotBack(holder)
-      else streamSlots.giveBack(holder)
+      if (stage === 'slot') releaseSlot(holder)
+      else streamSlots.release(holder)
       if (present.items.length === 0) emptied?.()
     },
     get waiting() {
@@ -213,7 +213,7 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
     },
     endStreams,
     async close(timeoutMs) {
-      for (const holder of waiting.items) runOutOfTime(holder)
+      for (const holder of waiting.items) rejectTimedOut(holder)
       endStreams()
       if (present.items.length > 0) {
         const { promise, resolve } = Promise.withResolvers<void>()
@@ -228,7 +228,7 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
   }
 }
 
-function startIfThere(holder: SlotHolder): void {
+function startIfAdmitted(holder: SlotHolder): void {
   if (holder.stage === 'slot') holder.start()
 }
 
@@ -313,7 +313,7 @@ export interface StreamCandidate {
 export interface StreamSlots<Item extends StreamCandidate> {
   /** False if all are taken. */
   take(item: Item): boolean
-  giveBack(item: Item): void
+  release(item: Item): void
   /** How many this owner holds. */
   heldBy(owner: string): number
   /** The least important one of the owner who holds most, if that is more than the newcomer's owner would have. */
@@ -333,7 +333,7 @@ export function createStreamSlots<Item extends StreamCandidate>(most: number): S
       else byOwner.set(item.owner, new Set([item]))
       return true
     },
-    giveBack(item) {
+    release(item) {
       const held = byOwner.get(item.owner)
       if (!held?.delete(item)) return
       taken--

@@ -15,9 +15,9 @@ export interface Connections {
   take(): UpstreamConnection
   /** For a request whose body waits until the application asks for it. */
   takeExpecting(onContinue: () => void): UpstreamConnection
-  giveBack(connection: UpstreamConnection): void
+  release(connection: UpstreamConnection): void
   /** From now on, idle connections are closed. A later request opens a new one. */
-  keepNone(): void
+  disableKeepAlive(): void
   /** Cuts off requests that still use one. */
   close(): Promise<void>
 }
@@ -119,16 +119,16 @@ export function createConnections(
       all.add(connection)
       return connection
     },
-    giveBack(connection) {
+    release(connection) {
       if (connection === shared) return
       if (!(connection instanceof Client)) all.delete(connection)
       else if (idle.length < mostIdle) idle.push(connection)
       // Streams had opened more than the limit.
       else leave(connection)
     },
-    keepNone() {
+    disableKeepAlive() {
       mostIdle = 0
-      http2.keepNone()
+      http2.disableKeepAlive()
       for (const connection of idle.splice(0)) leave(connection)
     },
     async close() {

@@ -5,7 +5,7 @@ import type { Report } from '../events.ts'
 import { callerOf, type Identification, ownerOf, type ProxyRequest, type UpstreamFailure } from '../http/caller.ts'
 import { type ObservedRequest, requestFields } from '../observe/observed-request.ts'
 import { Http2Request, Http2Response } from '../server/http2-messages.ts'
-import { hasTakenAll, type SlowClients } from '../server/slow-clients.ts'
+import { isFullySent, type SlowClients } from '../server/slow-clients.ts'
 import type { AnswerSender } from '../server/unread-answers.ts'
 import { mayBePartOfPage } from '../util/fetch-metadata.ts'
 import { GRPC_STATUS, isGrpcCall } from '../util/grpc.ts'
@@ -207,7 +207,7 @@ class ForwardedRequest implements RelayOptions, AnswerSender {
     this.#closeWithoutBody()
     if (this.hasBody) discardRest(this.incoming, this.#body)
     if (error) this.#fail(error)
-    if (!hasTakenAll(this.response) || !this.incoming.complete) this.#watchClient()
+    if (!isFullySent(this.response) || !this.incoming.complete) this.#watchClient()
   }
 
   /** Most clients have read all of their answer after a moment; watching each costs 2 % if each opens a new connection. */
@@ -227,7 +227,7 @@ class ForwardedRequest implements RelayOptions, AnswerSender {
       path,
       upstream: observed.upstream,
     })
-    const failure = isBusy ? 'busy' : TOO_SLOW.has(reason) ? 'timeout' : 'unreachable'
+    const failure = isBusy ? 'busy' : TIMEOUT_CODES.has(reason) ? 'timeout' : 'unreachable'
     answerFailure(failure, this.#request, this.#identification, this.response)
   }
 }
@@ -255,7 +255,12 @@ export function failureEvent(reason: unknown): 'upstream_head_too_large' | 'upst
   return isTooLarge ? 'upstream_head_too_large' : 'upstream_failed'
 }
 
-const TOO_SLOW = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT'])
+const TIMEOUT_CODES = new Set([
+  'UND_ERR_HEADERS_TIMEOUT',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'UND_ERR_BODY_TIMEOUT',
+  'ETIMEDOUT',
+])
 
 function codeOf(error: Error & { code?: unknown }): string {
   return String(error.code ?? error)

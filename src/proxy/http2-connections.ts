@@ -20,7 +20,7 @@
 // |---------|----------------------------------------------------------------------------|------------------|
 // | opening | a socket                                                                   | wait in the lane |
 // | open    | SETTINGS of the application, or a second without them                      | up to its limits |
-// | retired | GOAWAY, 20 resets, a minute without exchanges, `keepNone`, a closed socket | none             |
+// | retired | GOAWAY, 20 resets, a minute without exchanges, `disableKeepAlive`, a closed socket | none             |
 // | closed  | the end of its last exchange, or of all that were not abandoned            | none             |
 
 import {
@@ -47,7 +47,7 @@ export interface Http2Pool {
   /** Takes over a connection that was opened for another purpose, and turned out to speak HTTP/2. */
   adopt(socket: Socket): void
   /** From now on, a connection is closed after its last exchange. */
-  keepNone(): void
+  disableKeepAlive(): void
   destroy(): void
 }
 
@@ -65,16 +65,16 @@ const DEFAULT_STREAMS = 100
 const SETTINGS_MS = 1000
 /** A connection without exchanges is closed after this time, because a dead one would not be noticed. */
 const IDLE_MS = 60_000
-const PING_EVERY_MS = 20_000
+const PING_INTERVAL_MS = 20_000
 const PING_MS = 10_000
-const MOST_HEADERS = 1000
+const MAX_HEADER_PAIRS = 1000
 /** An answer that its client does not read may occupy this much memory. */
 const STREAM_WINDOW = 128 * 1024
 const CONNECTION_WINDOW = 4 * 1024 * 1024
 /** We refuse an answer whose head is larger than the limit, up to this many times the limit; beyond that, nghttp2 does. */
-const READ_HEADS = 4
+const HEAD_LIMIT_FACTOR = 4
 /** The most bytes of request bodies that are kept until their answers begin, so that they can be sent again. */
-const MOST_KEPT_OF_BODIES = 16 * 1024 * 1024
+const MAX_TOTAL_BUFFERED_BYTES = 16 * 1024 * 1024
 
 /** A connection with less window gets no further bodies. It is the size of the largest frame, and a quarter of the smallest window. */
 const MIN_WINDOW = 16 * 1024
@@ -82,14 +82,14 @@ const MIN_WINDOW = 16 * 1024
 const STUCK_MS = 1000
 
 /** Resets after which a connection is retired. */
-const RETIRED_AFTER = 20
-const LATER_RESETS_EVERY_MS = 100
+const RETIRE_AFTER_RESETS = 20
+const DEFERRED_RESET_INTERVAL_MS = 100
 /** An owner with this many strikes, each within a minute of the one before, has its own connections. A reset is one strike. */
-const OWN_CONNECTION_AFTER = 10
+const OWN_LANE_AFTER_RESETS = 10
 const STRIKES_FORGOTTEN_MS = 60_000
-const MOST_OWNERS_WITH_STRIKES = 10_000
+const MAX_OWNERS_WITH_STRIKES = 10_000
 /** How many owners have their own connections. Any other owners with many strikes share theirs. */
-const MOST_OWN_LANES = 16
+const MAX_OWN_LANES = 16
 
 const EVERYONE = 'everyone'
 const OFFENDERS = 'offenders'
@@ -98,7 +98,7 @@ export function createHttp2Pool(options: Http2PoolOptions): Http2Pool {
   /** Keyed by owner, or by one of the two above. */
   const lanes = new Map<string, Lane>()
   const connections = new Set<PooledConnection>()
-  const strikes = new LRUCache<string, number>({ ...atMost(MOST_OWNERS_WITH_STRIKES), ttl: STRIKES_FORGOTTEN_MS })
+  const strikes = new LRUCache<string, number>({ ...atMost(MAX_OWNERS_WITH_STRIKES), ttl: STRIKES_FORGOTTEN_MS })
   const pool: Pool = {
     ...options,
     connections,
@@ -106,11 +106,11 @@ export function createHttp2Pool(options: Http2PoolOptions): Http2Pool {
     leave(lane) {
       if (lane.isEmpty) lanes.delete(lane.name)
     },
-    isolate: owner => void strikes.set(owner, OWN_CONNECTION_AFTER),
+    isolate: owner => void strikes.set(owner, OWN_LANE_AFTER_RESETS),
   }
   const exchangeOptions = {
     ...options,
-    keptBodies: { left: MOST_KEPT_OF_BODIES },
+    bodyBudget: { left: MAX_TOTAL_BUFFERED_BYTES },
     again: start,
     onReset: (owner: string) => void strikes.set(owner, (strikes.get(owner) ?? 0) + 1),
   }
@@ -118,8 +118,8 @@ export function createHttp2Pool(options: Http2PoolOptions): Http2Pool {
   function laneNameOf(exchange: Http2Exchange): string {
     if (strikes.size === 0) return EVERYONE
     const { owner } = exchange
-    if ((strikes.get(owner) ?? 0) < OWN_CONNECTION_AFTER) return EVERYONE
-    return lanes.has(owner) || lanes.size < MOST_OWN_LANES ? owner : OFFENDERS
+    if ((strikes.get(owner) ?? 0) < OWN_LANE_AFTER_RESETS) return EVERYONE
+    return lanes.has(owner) || lanes.size < MAX_OWN_LANES ? owner : OFFENDERS
   }
 
   function lane(name: string): Lane {
@@ -141,7 +141,7 @@ export function createHttp2Pool(options: Http2PoolOptions): Http2Pool {
       start(exchange)
     },
     adopt: socket => lane(EVERYONE).add(socket),
-    keepNone() {
+    disableKeepAlive() {
       pool.keepsIdle = false
       for (const connection of connections) connection.closeIfIdle()
     },
@@ -260,7 +260,7 @@ class PooledConnection implements Http2Connection {
   /** The exchanges with bodies. */
   readonly #uploads = new Set<Http2Exchange>()
   #judgedAt = 0
-  #mostStreams = DEFAULT_STREAMS
+  #maxStreams = DEFAULT_STREAMS
   #resets = 0
   /** Streams that wait to be reset, in the order in which their exchanges ended. */
   readonly #abandoned = new Set<ClientHttp2Stream>()
@@ -274,8 +274,12 @@ class PooledConnection implements Http2Connection {
     const { origin, maxHeaderSize } = pool
     const options = {
       createConnection: () => socket,
-      settings: { enablePush: false, initialWindowSize: STREAM_WINDOW, maxHeaderListSize: maxHeaderSize * READ_HEADS },
-      maxHeaderListPairs: MOST_HEADERS,
+      settings: {
+        enablePush: false,
+        initialWindowSize: STREAM_WINDOW,
+        maxHeaderListSize: maxHeaderSize * HEAD_LIMIT_FACTOR,
+      },
+      maxHeaderListPairs: MAX_HEADER_PAIRS,
       // A client may repeat a header that should occur once. HTTP/1.1 passes that on, too.
       strictSingleValueFields: false,
     }
@@ -283,7 +287,7 @@ class PooledConnection implements Http2Connection {
     this.#session = session
     pool.connections.add(this)
     this.#idle = setTimeout(() => this.closeIfIdle(), IDLE_MS).unref()
-    this.#pings = setInterval(() => this.#streams > 0 && this.#ping(), PING_EVERY_MS).unref()
+    this.#pings = setInterval(() => this.#streams > 0 && this.#ping(), PING_INTERVAL_MS).unref()
     const silent = setTimeout(() => this.#open(), SETTINGS_MS)
     // The exchanges learn of it from their streams.
     session.on('error', () => {})
@@ -291,7 +295,7 @@ class PooledConnection implements Http2Connection {
     session.once('connect', () => session.setLocalWindowSize(CONNECTION_WINDOW))
     session.on('remoteSettings', ({ maxConcurrentStreams = DEFAULT_STREAMS }) => {
       // Some applications announce 0 while they start; nghttp2 holds back streams beyond the limit.
-      this.#mostStreams = Math.max(1, maxConcurrentStreams)
+      this.#maxStreams = Math.max(1, maxConcurrentStreams)
       clearTimeout(silent)
       this.#open()
     })
@@ -312,7 +316,7 @@ class PooledConnection implements Http2Connection {
   /** Node closes a session a moment before it emits the event that retires the connection. */
   get hasRoom(): boolean {
     const { closed, destroyed } = this.#session
-    return !closed && !destroyed && this.#streams < this.#mostStreams
+    return !closed && !destroyed && this.#streams < this.#maxStreams
   }
 
   /** Reading the window takes up to a microsecond. */
@@ -341,13 +345,13 @@ class PooledConnection implements Http2Connection {
 
   reset(stream: ClientHttp2Stream, code: number): boolean {
     this.#resets++
-    if (this.#resets <= RETIRED_AFTER) {
+    if (this.#resets <= RETIRE_AFTER_RESETS) {
       stream.close(code)
-      if (this.#resets === RETIRED_AFTER) this.retire()
+      if (this.#resets === RETIRE_AFTER_RESETS) this.retire()
       return true
     }
     this.#abandoned.add(stream)
-    this.#laterResets ??= setInterval(() => this.#resetNext(), LATER_RESETS_EVERY_MS).unref()
+    this.#laterResets ??= setInterval(() => this.#resetNext(), DEFERRED_RESET_INTERVAL_MS).unref()
     this.#closeIfAbandoned()
     return false
   }

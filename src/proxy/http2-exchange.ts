@@ -58,7 +58,7 @@ export interface Http2ExchangeOptions {
   readonly maxHeaderSize: number
   readonly deadlines: Http2Deadlines
   /** The bytes of all bodies that may be sent again. */
-  readonly keptBodies: KeptBytes
+  readonly bodyBudget: ByteBudget
   /** Sends it on another connection. */
   again(exchange: Http2Exchange): void
   /** A stream of this owner was reset. */
@@ -67,9 +67,9 @@ export interface Http2ExchangeOptions {
 
 /** How long the application has to ask for a body. */
 const CONTINUE_MS = 1000
-const MOST_REPEATS = 3
+const MAX_RETRIES = 3
 /** Node's codes for a connection that takes no new streams. */
-const BEFORE_IT_WAS_SENT = new Set<unknown>([
+const UNSENT_ERROR_CODES = new Set<unknown>([
   'ERR_HTTP2_GOAWAY_SESSION',
   'ERR_HTTP2_INVALID_SESSION',
   'ERR_HTTP2_OUT_OF_STREAMS',
@@ -96,7 +96,7 @@ export class Http2Exchange {
     this.#request = request
     this.#handler = handler
     if (request.source)
-      this.#body = new RepeatableBody(request.source, options.keptBodies, () => this.#timer?.refresh())
+      this.#body = new RepeatableBody(request.source, options.bodyBudget, () => this.#timer?.refresh())
   }
 
   get isOver(): boolean {
@@ -164,7 +164,7 @@ export class Http2Exchange {
       if (!this.#request.isGrpc) this.#startTimer(this.#options.deadlines.headersMs)
       return stream
     } catch (error) {
-      const isUnsent = BEFORE_IT_WAS_SENT.has((error as { code?: unknown }).code)
+      const isUnsent = UNSENT_ERROR_CODES.has((error as { code?: unknown }).code)
       if (isUnsent) connection.retire()
       if (!isUnsent || !this.#repeat(connection)) this.end(error as Error)
       return undefined
@@ -224,7 +224,7 @@ export class Http2Exchange {
     if (this.isOver || stream !== this.#stream) return
     const { ':status': status = 502 } = headers
     this.#state = 'answered'
-    this.#body?.forgetKept()
+    this.#body?.dropBuffered()
     this.#stopTimers()
     if (sizeOf(rawHeaders) > this.#options.maxHeaderSize) return void this.end(new errors.HeadersOverflowError())
     const received = plainHeaders(headers)
@@ -278,7 +278,7 @@ export class Http2Exchange {
 
   /** False if it was repeated too often, or its body cannot be sent again. */
   #repeat(connection: Http2Connection): boolean {
-    if (this.refusedBy.length >= MOST_REPEATS || this.#body?.isRepeatable === false) return false
+    if (this.refusedBy.length >= MAX_RETRIES || this.#body?.isRepeatable === false) return false
     this.#stopTimers()
     this.refusedBy.push(connection)
     this.#state = 'queued'
@@ -311,13 +311,13 @@ export class Http2Exchange {
 }
 
 /** A budget that several bodies share. */
-export interface KeptBytes {
+export interface ByteBudget {
   left: number
 }
 
-const MOST_KEPT_OF_BODY = 256 * 1024
+const MAX_BUFFERED_BYTES = 256 * 1024
 /** A client may send its body byte by byte: each part takes this much memory in addition to its bytes. */
-const BYTES_PER_PART = 256
+const CHUNK_OVERHEAD_BYTES = 256
 
 export interface UploadProgress {
   readonly sentBytes: number
@@ -330,7 +330,7 @@ class RepeatableBody implements UploadProgress {
   sentBytes = 0
   progressAt = performance.now()
   readonly #source: Readable
-  readonly #budget: KeptBytes
+  readonly #budget: ByteBudget
   readonly #onProgress: () => void
   readonly #onData = (chunk: Buffer) => this.#pass(chunk)
   readonly #onEnd = () => this.#finish()
@@ -341,7 +341,7 @@ class RepeatableBody implements UploadProgress {
   /** The stream that it is sent to. */
   #stream: ClientHttp2Stream | undefined
 
-  constructor(source: Readable, budget: KeptBytes, onProgress: () => void) {
+  constructor(source: Readable, budget: ByteBudget, onProgress: () => void) {
     this.#source = source
     this.#budget = budget
     this.#onProgress = onProgress
@@ -377,14 +377,14 @@ class RepeatableBody implements UploadProgress {
     if (this.#state === 'awaited') this.#block()
   }
 
-  forgetKept(): void {
+  dropBuffered(): void {
     this.#kept = undefined
     this.#budget.left += this.#keptBytes
     this.#keptBytes = 0
   }
 
   release(): void {
-    this.forgetKept()
+    this.dropBuffered()
     this.#stream = undefined
     if (!this.isUnread && !this.#source.readableEnded) this.#source.off('data', this.#onData).off('end', this.#onEnd)
   }
@@ -425,8 +425,8 @@ class RepeatableBody implements UploadProgress {
 
   #keep(chunk: Buffer): void {
     if (!this.#kept) return
-    const bytes = chunk.length + BYTES_PER_PART
-    if (this.#keptBytes + bytes > MOST_KEPT_OF_BODY || bytes > this.#budget.left) return void this.forgetKept()
+    const bytes = chunk.length + CHUNK_OVERHEAD_BYTES
+    if (this.#keptBytes + bytes > MAX_BUFFERED_BYTES || bytes > this.#budget.left) return void this.dropBuffered()
     this.#kept.push(chunk)
     this.#keptBytes += bytes
     this.#budget.left -= bytes

@@ -27,8 +27,8 @@ interface IdentityParts {
 /** An assertion is valid for five minutes. It is used for four, so that the last request still has time to be verified. */
 const REUSED_MS = 240_000
 /** With hundreds of applications, the headers of one session must not use more memory than all sessions may. */
-const MOST_APPLICATIONS = 4
-const UNSIGNED: SignedAssertion = { token: '', leftOut: [] }
+const MAX_CACHED_APPLICATIONS = 4
+const UNSIGNED: SignedAssertion = { token: '', omitted: [] }
 
 export function createIdentityIssuer({ settings, keys, now, report }: IdentityParts): IdentityIssuer {
   const { IDENTITY_USER, IDENTITY_EMAIL, IDENTITY_NAME, IDENTITY_ROLE, IDENTITY_GROUPS, IDENTITY_ASSERTION } = settings
@@ -42,13 +42,13 @@ export function createIdentityIssuer({ settings, keys, now, report }: IdentityPa
   const assertions = createAssertions(settings.BASE_URL, keys, now)
 
   function make(caller: Caller, audience: string): MaybePromise<IdentityHeaders> {
-    return andThen(isSigned ? assertions.sign(caller, audience) : UNSIGNED, ({ token, leftOut }) => {
-      for (const claim of leftOut) report('identity_cut', { ...identityFields(caller), header: assertionName, claim })
+    return andThen(isSigned ? assertions.sign(caller, audience) : UNSIGNED, ({ token, omitted }) => {
+      for (const claim of omitted) report('identity_cut', { ...identityFields(caller), header: assertionName, claim })
       const others = caller.identityHeaders?.filter(cached => cached.audience !== audience)
       const pairs = pairsOf(caller, token)
       const sent = pairs.at(-1) === '' ? pairs.slice(0, -2) : pairs
       const latest = { audience, names, pairs, sent, lines: undefined, until: now() + REUSED_MS }
-      caller.identityHeaders = others ? [latest, ...others.slice(0, MOST_APPLICATIONS - 1)] : [latest]
+      caller.identityHeaders = others ? [latest, ...others.slice(0, MAX_CACHED_APPLICATIONS - 1)] : [latest]
       return latest
     })
   }

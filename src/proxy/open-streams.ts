@@ -79,7 +79,7 @@ class SessionOwner extends FollowedSession implements StreamOwner {
 
 const UNTIMED: readonly Conditions[] = []
 
-const LOOK_EVERY_MS = 1000
+const CHECK_INTERVAL_MS = 1000
 
 export function createOpenStreams(
   sessions: Pick<Sessions, 'isCurrent' | 'get' | 'getFresh'>,
@@ -87,9 +87,9 @@ export function createOpenStreams(
   report: Report,
   now: () => number,
 ): OpenStreams {
-  const streams = createWatchList<Stream>(LOOK_EVERY_MS, stream => {
+  const streams = createWatchList<Stream>(CHECK_INTERVAL_MS, stream => {
     if (!isWithinHours(stream)) return stream.close()
-    if (!stream.isWatched && !isAsItWas(stream)) void watch(stream)
+    if (!stream.isWatched && !isUnchanged(stream)) void watch(stream)
   })
 
   /** Independent of the store and the provider: an outage does not keep a stream open. */
@@ -104,7 +104,7 @@ export function createOpenStreams(
     return currentRules ? currentRules() : rulesNow()
   }
 
-  function isAsItWas(stream: Stream): boolean {
+  function isUnchanged(stream: Stream): boolean {
     if (stream.rules !== rulesOf(stream)) return false
     try {
       const isCurrent = stream.owner.isCurrent?.() ?? false
@@ -128,7 +128,7 @@ export function createOpenStreams(
     try {
       const owner = await stream.owner.identify()
       unchecked.delete(stream)
-      return owner !== undefined && mayStay(stream, owner)
+      return owner !== undefined && mayContinue(stream, owner)
     } catch (error) {
       if (isListed(stream)) noteUnchecked(stream, error)
       return true
@@ -146,7 +146,7 @@ export function createOpenStreams(
     return streams.items[stream.index] === stream
   }
 
-  function mayStay(stream: Stream, { who, authentication }: StreamCaller): boolean {
+  function mayContinue(stream: Stream, { who, authentication }: StreamCaller): boolean {
     const { method, path, observed } = stream.request
     const rules = rulesOf(stream)
     if (!rules) return false

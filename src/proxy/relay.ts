@@ -79,7 +79,7 @@ export class UpstreamBusy extends Error {
 /** They are written whether or not the client reads, so an application that never stops sending them would fill the memory. */
 const MAX_INTERIM_BYTES = 65_536
 const INTERIM_HEAD_BYTES = 64
-const STALE = new Set<unknown>(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE', 'ERR_HTTP2_SESSION_ERROR'])
+const STALE_CONNECTION_CODES = new Set<unknown>(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE', 'ERR_HTTP2_SESSION_ERROR'])
 
 export function startRelay(options: RelayOptions): void {
   const { response, upstream } = options
@@ -279,14 +279,14 @@ class Relay implements SlotHolder, Dispatcher.DispatchHandler {
     if (error instanceof ProtocolChange) return this.#maySwitch
     // The application may have closed an idle connection just now: a request that changes nothing is sent again.
     const isHarmless = (method === 'GET' || method === 'HEAD') && !hasBody
-    return this.#mayRepeat && isHarmless && STALE.has(error.code) && !response.headersSent
+    return this.#mayRepeat && isHarmless && STALE_CONNECTION_CODES.has(error.code) && !response.headersSent
   }
 
   #sendAgain(error: Error): void {
     if (this.#isDone) return void this.#release()
     if (error instanceof ProtocolChange) {
       this.#maySwitch = false
-      if (this.#connection) this.#options.upstream.connections.giveBack(this.#connection)
+      if (this.#connection) this.#options.upstream.connections.release(this.#connection)
       this.#connection = this.#take()
     } else this.#mayRepeat = false
     if (this.#connection) this.#dispatch(this.#connection)
@@ -314,7 +314,7 @@ class Relay implements SlotHolder, Dispatcher.DispatchHandler {
   #release(): void {
     const { capacity, connections } = this.#options.upstream
     this.#state = 'released'
-    if (this.#connection) connections.giveBack(this.#connection)
+    if (this.#connection) connections.release(this.#connection)
     this.#connection = undefined
     capacity.leave(this)
   }

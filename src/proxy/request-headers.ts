@@ -9,7 +9,7 @@ import type { Report } from '../events.ts'
 import type { Identification, IdentitySource, ProxyRequest } from '../http/caller.ts'
 import { REQUEST_ID } from '../observe/observed-request.ts'
 import { connectionHeaders, splitList } from '../util/header-list.ts'
-import { matchHeaders, NEVER_KEPT, plainName } from '../util/header-names.ts'
+import { ALWAYS_REMOVED, matchHeaders, plainName } from '../util/header-names.ts'
 import { containsKey } from '../util/key-form.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import { createCookieFilter, type OwnCookies } from '../util/own-cookies.ts'
@@ -310,19 +310,19 @@ export interface KnownHeader {
 }
 
 /** Browsers use a few dozen names; a client that makes up new ones must not fill the memory. */
-const MOST_HEADERS = 1000
+const MAX_CACHED_NAMES = 1000
 /** No browser sends this many. */
-const MOST_COMPARED = 64
+const MAX_COMPARED_HEADERS = 64
 
 /** The name as it was sent, and its index in the request. */
-export type HeaderOf = (name: string, index: number) => KnownHeader
+export type HeaderLookup = (name: string, index: number) => KnownHeader
 
 /** `identityNames` are the headers that tell the application who the user is. */
 export function createHeaderPolicies(
   settings: Pick<Settings, 'DROP_HEADERS' | 'KEEP_HEADERS'>,
   identityNames: ReadonlySet<string>,
-): HeaderOf {
-  const isNeverKept = matchHeaders([...NEVER_KEPT, ...identityNames, ...(settings.DROP_HEADERS ?? [])])
+): HeaderLookup {
+  const isNeverKept = matchHeaders([...ALWAYS_REMOVED, ...identityNames, ...(settings.DROP_HEADERS ?? [])])
   const isKept = matchHeaders(settings.KEEP_HEADERS ?? [])
 
   function decide(plain: string): KnownHeader['policy'] {
@@ -333,7 +333,7 @@ export function createHeaderPolicies(
     return plain === 'cookie' ? 'filtered' : 'kept'
   }
 
-  const find = memoize(MOST_HEADERS, (name): KnownHeader => {
+  const find = memoize(MAX_CACHED_NAMES, (name): KnownHeader => {
     const plain = plainName(name)
     return { name, plain, policy: decide(plain) }
   })
@@ -345,7 +345,7 @@ export function createHeaderPolicies(
     const guess = latest[index]
     if (guess !== undefined && guess.name === name) return guess
     const header = find(name)
-    if (index < MOST_COMPARED) latest[index] = header
+    if (index < MAX_COMPARED_HEADERS) latest[index] = header
     return header
   }
 }

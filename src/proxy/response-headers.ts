@@ -74,7 +74,7 @@ export function createResponseHeaders({
         : authorities.get(authority)
     return [value].flat().map(location => prefixedLocation(upstream, ownLocation(location, prefixOf, baseUrl), path))
   }
-  const forOneUser = memoize(MOST_REMEMBERED, withoutSharing)
+  const toPrivate = memoize(MAX_CACHED_VALUES, withoutSharedCaching)
 
   return (headers, ours) => {
     const { requestId, signedIn, cookies: wanted, cookiesCanWait } = ours
@@ -110,7 +110,7 @@ export function createResponseHeaders({
     if (!hasId) kept.push(REQUEST_ID, requestId)
     if (!hasSecurity && transportSecurity) kept.push(TRANSPORT_SECURITY, transportSecurity)
     if (isPersonal)
-      kept.push('cache-control', cookies.length > 0 ? 'no-store' : forOneUser(oneText(headers['cache-control']) ?? ''))
+      kept.push('cache-control', cookies.length > 0 ? 'no-store' : toPrivate(oneText(headers['cache-control']) ?? ''))
     // Last, because after a length Node treats the bytes of a Content-Disposition as UTF-8, and refuses to send them.
     if (length !== undefined) kept.push('content-length', length)
     return kept
@@ -146,10 +146,10 @@ function isAsset(headers: IncomingHttpHeaders): boolean {
 }
 
 /** Applications use few values; one that makes up new ones must not fill the memory. */
-const MOST_REMEMBERED = 100
+const MAX_CACHED_VALUES = 100
 
 /** Without the directives for shared caches. */
-function withoutSharing(cacheControl: string): string {
+function withoutSharedCaching(cacheControl: string): string {
   const directives = splitList(cacheControl).filter(directive => !/^(public|s-maxage|private)\b/i.test(directive))
   return directives.some(directive => /^no-store\b/i.test(directive))
     ? directives.join(', ')

@@ -120,7 +120,7 @@ function connect(options: TunnelOptions, tunnel: Tunnel): void {
   const outgoing = dial(tunnel)
   const early = readEarly(socket, head)
   let isAnswered = false
-  const timer = setTimeout(() => outgoing.destroy(TOO_SLOW), upstream.headersTimeoutMs)
+  const timer = setTimeout(() => outgoing.destroy(TIMEOUT_ERROR), upstream.headersTimeoutMs)
   socket.once('close', () => outgoing.destroy())
   outgoing.once('close', () => clearTimeout(timer))
   outgoing.on('upgrade', (answer, upstreamSocket, upstreamHead) => {
@@ -138,7 +138,7 @@ function connect(options: TunnelOptions, tunnel: Tunnel): void {
     const signedIn = callerOf(identification) !== undefined
     observed.status = answer.statusCode ?? 502
     const ours = { upstream, path, requestId, signedIn, cookies }
-    passOn(answer, options.responseHeaders(withChanges(upstream.responseChanges, answer.headers), ours), socket)
+    forwardAnswer(answer, options.responseHeaders(withChanges(upstream.responseChanges, answer.headers), ours), socket)
   })
   outgoing.on('error', error => {
     if (socket.destroyed || isAnswered) return
@@ -148,12 +148,12 @@ function connect(options: TunnelOptions, tunnel: Tunnel): void {
       ...tunnelFields(tunnel),
       reason: String(error),
     })
-    options.refuseFailure(error === TOO_SLOW ? 'timeout' : 'unreachable', request, identification, socket)
+    options.refuseFailure(error === TIMEOUT_ERROR ? 'timeout' : 'unreachable', request, identification, socket)
   })
   outgoing.end()
 }
 
-const TOO_SLOW = new Error('no answer within UPSTREAM_HEADERS_TIMEOUT_MS or timeoutSeconds')
+const TIMEOUT_ERROR = new Error('no answer within UPSTREAM_HEADERS_TIMEOUT_MS or timeoutSeconds')
 
 function dial({ upstream, request, headers }: Tunnel): ClientRequest {
   const { destination } = upstream
@@ -173,7 +173,7 @@ function dial({ upstream, request, headers }: Tunnel): ClientRequest {
 /** How long a refused client may take to read the answer and to close. */
 const CLOSE_MS = 1000
 /** How long an application may take for the rest of an answer that is not an upgrade. */
-const REST_MS = 5000
+const BODY_TIMEOUT_MS = 5000
 
 function accept({ isOwnCookie }: TunnelOptions, tunnel: Tunnel, { rawHeaders, headers }: IncomingMessage): void {
   const { upstream, request, identification, socket } = tunnel
@@ -215,13 +215,13 @@ export function answerSocket(
 }
 
 /** An answer of the application that is not an upgrade, such as a redirect: its status, headers and body. */
-function passOn(answer: IncomingMessage, headers: HeaderList, socket: Socket): void {
+function forwardAnswer(answer: IncomingMessage, headers: HeaderList, socket: Socket): void {
   const lines = [statusLine(answer.statusCode ?? 502), 'connection: close']
   socket.resume()
   socket.write(headOf([...lines, ...headerLines(headers)]), 'latin1')
   answer.pipe(socket)
   answer.once('end', () => destroyAfter(socket, CLOSE_MS)).once('error', () => socket.destroy())
-  destroyAfter(socket, REST_MS)
+  destroyAfter(socket, BODY_TIMEOUT_MS)
 }
 
 function statusLine(status: number): string {

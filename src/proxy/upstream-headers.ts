@@ -11,7 +11,7 @@ import {
   encodeBounded,
   encodeHeaderValue,
   encodeNames,
-  LONGEST_VALUE,
+  MAX_ENCODED_LENGTH,
 } from '../util/header-values.ts'
 
 /** Names and values in turn. */
@@ -25,7 +25,7 @@ export interface UpstreamHeaders {
 }
 
 /** With many applications, the headers of one session must not use more memory than all sessions may. */
-const MOST_CACHED = 4
+const MAX_CACHED_APPLICATIONS = 4
 
 /** `files` are the values that were read from files, by the name of the header. `undefined` without any header. */
 export function createUpstreamHeaders(
@@ -62,7 +62,7 @@ export function createUpstreamHeaders(
       const known = cached.find(({ of }) => of === upstreamHeaders)
       if (known) return known.pairs
       const pairs = make(caller, report)
-      caller.upstreamHeaders = [{ of: upstreamHeaders, pairs }, ...cached.slice(0, MOST_CACHED - 1)]
+      caller.upstreamHeaders = [{ of: upstreamHeaders, pairs }, ...cached.slice(0, MAX_CACHED_APPLICATIONS - 1)]
       return pairs
     },
   }
@@ -71,7 +71,7 @@ export function createUpstreamHeaders(
 
 /** Empty if one of the fields is empty: a part of a value could be another value. */
 function fill({ texts, fields }: Template, caller: Caller): EncodedValue {
-  let left = LONGEST_VALUE - texts.join('').length
+  let left = MAX_ENCODED_LENGTH - texts.join('').length
   let value = texts[0] ?? ''
   let isCut = false
   for (const [i, field] of fields.entries()) {
@@ -85,12 +85,12 @@ function fill({ texts, fields }: Template, caller: Caller): EncodedValue {
 }
 
 /** Encoded as in the identity headers: with the provider's id if there are several. */
-function encodeField(field: string, { who, user }: Caller, longest: number): EncodedValue {
-  if (field === 'groups') return encodeNames(who.groups, longest)
-  if (field === 'nickname') return encodeBounded(user.userInfo.nickname, encodeURIComponent, longest)
+function encodeField(field: string, { who, user }: Caller, maxLength: number): EncodedValue {
+  if (field === 'groups') return encodeNames(who.groups, maxLength)
+  if (field === 'nickname') return encodeBounded(user.userInfo.nickname, encodeURIComponent, maxLength)
   const { role, username, sub } = who
   const text = { ...user.userInfo, role, username, sub }[field]
-  return encodeBounded(text ?? '', encodeHeaderValue, longest)
+  return encodeBounded(text ?? '', encodeHeaderValue, maxLength)
 }
 
 // Changes to the headers of its answers.

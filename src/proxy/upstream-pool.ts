@@ -28,7 +28,7 @@ export function createUpstreamPool(): UpstreamPool {
     choose: (settings, config) => openUpstreams(settings, config, current),
     use({ all: chosen }) {
       const left = current.filter(upstream => !chosen.includes(upstream))
-      for (const { connections } of left) connections.keepNone()
+      for (const { connections } of left) connections.disableKeepAlive()
       former = [...former, ...left].filter(({ capacity }) => !capacity.isEmpty)
       current = chosen
     },

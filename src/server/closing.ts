@@ -6,7 +6,7 @@ import type { Server } from 'node:https'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { pendingAnswer } from '../util/node-http.ts'
-import { isReading, LOOK_EVERY_MS, newReadingClient, noteUnread, type ReadingClient } from './last-bytes.ts'
+import { isReading, newReadProgress, noteUnread, POLL_INTERVAL_MS, type ReadProgress } from './last-bytes.ts'
 import { readSendQueues } from './send-queues.ts'
 
 export interface OpenConnections {
@@ -29,8 +29,8 @@ export function watchConnections(server: Server | HttpServer, isSecure: boolean)
   /** By the address of the client. */
   const handshaking = new Map<string, Socket>()
   const ready = new Map<Socket, ReadyConnection>()
-  let looking: NodeJS.Timeout | undefined
-  let lookingAtQueues: NodeJS.Timeout | undefined
+  let idleTimer: NodeJS.Timeout | undefined
+  let queueTimer: NodeJS.Timeout | undefined
   let unfinished: NodeJS.Timeout | undefined
 
   server.on('connection', (socket: Socket) => {
@@ -51,7 +51,7 @@ export function watchConnections(server: Server | HttpServer, isSecure: boolean)
     socket.once('close', () => ready.delete(socket))
   })
 
-  async function lookAtQueues(): Promise<void> {
+  async function checkSendQueues(): Promise<void> {
     if (![...ready.values()].some(({ client }) => client !== undefined)) return
     const queueOf = await readSendQueues().catch(() => undefined)
     for (const [socket, { client }] of ready)
@@ -62,7 +62,7 @@ export function watchConnections(server: Server | HttpServer, isSecure: boolean)
   function closeIdle(): void {
     let isAnyInUse = false
     for (const [socket, connection] of ready) {
-      connection.client = socket.writableLength > 0 ? (connection.client ?? newReadingClient()) : undefined
+      connection.client = socket.writableLength > 0 ? (connection.client ?? newReadProgress()) : undefined
       isAnyInUse ||= isInUse(socket, connection)
     }
     if (!isAnyInUse) server.closeIdleConnections()
@@ -76,13 +76,13 @@ export function watchConnections(server: Server | HttpServer, isSecure: boolean)
 
   return {
     endIdle() {
-      looking = setInterval(closeIdle, IDLE_CHECK_MS)
-      lookingAtQueues = setInterval(() => void lookAtQueues(), LOOK_EVERY_MS)
+      idleTimer = setInterval(closeIdle, IDLE_CHECK_MS)
+      queueTimer = setInterval(() => void checkSendQueues(), POLL_INTERVAL_MS)
       unfinished = setTimeout(endUnfinished, UNFINISHED_MS)
     },
     stop() {
-      clearInterval(looking)
-      clearInterval(lookingAtQueues)
+      clearInterval(idleTimer)
+      clearInterval(queueTimer)
       clearTimeout(unfinished)
     },
     destroyAll: () => destroyEach(accepted),
@@ -91,7 +91,7 @@ export function watchConnections(server: Server | HttpServer, isSecure: boolean)
 
 interface ReadyConnection {
   /** Its client, while the end of an answer waits for it. */
-  client: ReadingClient | undefined
+  client: ReadProgress | undefined
   /** Until when it may send its first request. */
   readonly startsUntil: number
 }

@@ -20,7 +20,7 @@ import { IncomingMessage, ServerResponse, validateHeaderName, validateHeaderValu
 // How V8 compiles and collects garbage.
 
 /** From this version on V8 does not need to be told about buffers, and the flag is unknown. */
-const BUFFERS_BY_DEFAULT = [14, 8] as const
+const EXTERNAL_MEMORY_DEFAULT_VERSION = [14, 8] as const
 /** V8's own limit is 920: a signed-in check then consists of a dozen functions that call each other. */
 const INLINED_BYTECODE = 3000
 
@@ -28,7 +28,8 @@ const INLINED_BYTECODE = 3000
 export function setV8Flags(version = process.versions.v8): void {
   // A response body passes through in buffers that are garbage a moment later; a small collection frees them. Older versions of V8
   // collect the whole heap after every few of them, which was half of the work of a large response.
-  if (isBefore(version, BUFFERS_BY_DEFAULT)) setFlagsFromString('--external-memory-accounted-in-global-limit')
+  if (isBefore(version, EXTERNAL_MEMORY_DEFAULT_VERSION))
+    setFlagsFromString('--external-memory-accounted-in-global-limit')
   // Where most objects of a line of code live on for a while, V8 places all later ones among the old objects. There they keep the
   // whole request alive until the whole heap is collected. Checks take 5 % more beside 2,000 open connections, and up to a
   // quarter more in a process with a million sessions.
@@ -38,7 +39,7 @@ export function setV8Flags(version = process.versions.v8): void {
 }
 
 /** Earlier versions were not tested for the flag. */
-const WITH_GC_COUNT = [14, 6] as const
+const GC_COUNT_VERSION = [14, 6] as const
 /** More than the ratio of the largest space for new objects to the smallest. */
 const GROWTH_FACTOR = 32
 
@@ -51,7 +52,7 @@ const GROWTH_FACTOR = 32
  * that would be 45 MB more, so this is called when the start is over.
  */
 export function disableIdleGc(version = process.versions.v8): void {
-  if (!isBefore(version, WITH_GC_COUNT)) setFlagsFromString('--memory-reducer-gc-count=0')
+  if (!isBefore(version, GC_COUNT_VERSION)) setFlagsFromString('--memory-reducer-gc-count=0')
   setFlagsFromString(`--semi-space-growth-factor=${GROWTH_FACTOR}`)
 }
 
@@ -72,7 +73,7 @@ interface HeaderNames {
 /** The header names of the latest request with this many headers. */
 const latest: HeaderNames[] = []
 /** Names and values: more than any browser and any proxy send. */
-const MOST_READ = 200
+const MAX_RAW_HEADERS = 200
 
 /** A request of our own HTTP server. */
 export class ServerRequest extends IncomingMessage {
@@ -96,7 +97,7 @@ export class ServerRequest extends IncomingMessage {
 
 /** `undefined` for anything unusual, such as a repeated name: Node reads that. */
 function readHeaders(raw: readonly string[]): IncomingHttpHeaders | undefined {
-  if (raw.length > MOST_READ) return undefined
+  if (raw.length > MAX_RAW_HEADERS) return undefined
   const names = namesIn(raw)
   if (!names) return undefined
   const headers: IncomingHttpHeaders = {}
@@ -209,21 +210,21 @@ export function closeWithoutLoss<HttpServer extends Server>(server: HttpServer):
  * the HTTP server's own `close`, this leaves idle connections open for what may be on its way on them.
  */
 export async function stopAccepting(server: Server, callback?: (error?: Error) => void): Promise<void> {
-  await acceptWaiting(server)
+  await acceptPending(server)
   Server.prototype.close.call(server, callback)
 }
 
 /** The first turn of the event loop may be half over. */
-const FEWEST_TURNS = 2
+const MIN_TURNS = 2
 /** While connections keep coming. */
-const MOST_TURNS = 100
+const MAX_TURNS = 100
 
 /** Resolves when the event loop has turned without a new connection. */
-async function acceptWaiting(server: Server): Promise<void> {
+async function acceptPending(server: Server): Promise<void> {
   let accepted = 0
   const count = () => accepted++
   server.on('connection', count)
-  for (let turns = 0, before = 0; turns < FEWEST_TURNS || (accepted > before && turns < MOST_TURNS); turns++) {
+  for (let turns = 0, before = 0; turns < MIN_TURNS || (accepted > before && turns < MAX_TURNS); turns++) {
     before = accepted
     await turn()
   }

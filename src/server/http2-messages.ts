@@ -15,7 +15,7 @@ import { METHODS } from '../util/node-http.ts'
 import type { AnswerSender, UnreadAnswer, UnreadAnswers } from './unread-answers.ts'
 
 /** Header fields of one request. */
-export const MOST_HEADERS = 200
+export const MAX_HEADERS = 200
 
 const NONE: readonly string[] = []
 
@@ -28,7 +28,7 @@ export class Http2Request {
   rawTrailers = NONE
   readonly socket: TLSSocket
   readonly stream: ServerHttp2Stream
-  /** All headers together are larger than MAX_HEADER_KB, or there are more than MOST_HEADERS. */
+  /** All headers together are larger than MAX_HEADER_KB, or there are more than MAX_HEADERS. */
   readonly isHeadTooLarge: boolean
   readonly #rawReceived: readonly string[]
   #rawHeaders: readonly string[] | undefined
@@ -99,7 +99,7 @@ export class Http2Request {
   }
 
   destroy(): this {
-    this.stream.destroy(BROKEN_OFF)
+    this.stream.destroy(ABORTED)
     return this
   }
 }
@@ -119,7 +119,7 @@ class WholeBody implements AsyncIterableIterator<Buffer> {
     const read = await this.#chunks.next()
     if (!read.done || !stream.aborted) return read
     if (!stream.destroyed) await new Promise<void>(resolve => stream.once('close', resolve))
-    throw BROKEN_OFF
+    throw ABORTED
   }
 
   async return(): Promise<IteratorResult<Buffer>> {
@@ -136,19 +136,19 @@ const CONNECTION_HEADERS = new Set([
   ...['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade', 'http2-settings', 'te'],
 ])
 
-const WITHOUT_BODY = new Set([204, 205, 304])
+const NULL_BODY_STATUSES = new Set([204, 205, 304])
 
-const BROKEN_OFF = new Error('the answer was broken off')
+const ABORTED = new Error('the answer was broken off')
 
-const NOT_REMEMBERED: readonly string[] = [REQUEST_ID]
+const NEVER_INDEXED: readonly string[] = [REQUEST_ID]
 
 /**
  * Both sides of a connection remember headers, and refer to them by number. An id occurs only once, and would displace others
  * there, which are then sent in full again.
  */
-function forgetId(head: HeaderList): void {
+function markNeverIndexed(head: HeaderList): void {
   const marked = head as HeaderList & Record<symbol, readonly string[]>
-  marked[sensitiveHeaders] = NOT_REMEMBERED
+  marked[sensitiveHeaders] = NEVER_INDEXED
 }
 
 export class Http2Response implements UnreadAnswer {
@@ -231,7 +231,7 @@ export class Http2Response implements UnreadAnswer {
     if (status < 200 || status > 599) throw new RangeError(`HTTP/2 has no status ${status}`)
     const headers = rest.at(-1)
     const head: HeaderList = [':status', String(status)]
-    forgetId(head)
+    markNeverIndexed(head)
     const add = (name: string, value: string | string[]) => {
       if (CONNECTION_HEADERS.has(name)) return
       if (name === 'content-length') this.#hasLength = true
@@ -247,7 +247,7 @@ export class Http2Response implements UnreadAnswer {
     }
     this.statusCode = status
     this.headersSent = true
-    this.#isWithoutBody = WITHOUT_BODY.has(status) || this.req.method === 'HEAD'
+    this.#isWithoutBody = NULL_BODY_STATUSES.has(status) || this.req.method === 'HEAD'
     this.#head = head
     return this
   }
@@ -317,7 +317,7 @@ export class Http2Response implements UnreadAnswer {
   /** The client learns that the answer is incomplete. Other streams of its connection go on. */
   destroy(): this {
     this.#isDestroyed = true
-    this.#stream.destroy(BROKEN_OFF)
+    this.#stream.destroy(ABORTED)
     return this
   }
 
@@ -452,7 +452,7 @@ export function readHttp2Request(
   // A body without a length is what HTTP/1.1 sends in chunks.
   if (!stream.endAfterHeaders && received['content-length'] === undefined) received['transfer-encoding'] = 'chunked'
   // Browsers send each cookie as a separate header.
-  const isTooLarge = size > maxHeaderBytes || rawReceived.length / 2 - cookies > MOST_HEADERS
+  const isTooLarge = size > maxHeaderBytes || rawReceived.length / 2 - cookies > MAX_HEADERS
   return new Http2Request(stream, socket, { method, path, headers: received, rawReceived, isTooLarge })
 }
 

@@ -41,17 +41,17 @@ export interface Http2ServerOptions {
 }
 
 /** Concurrent requests on one connection. A browser sends more of them only as others end. */
-const MOST_STREAMS = 128
+const MAX_CONCURRENT_STREAMS = 128
 /** With more headers a stream is reset. A browser may send each cookie as a header. */
-const MOST_PAIRS = 1000
+const MAX_HEADER_LIST_PAIRS = 1000
 /** A head larger than its limit gets an answer up to this many times the limit. Beyond that, its stream is reset. */
-const ANSWERED_HEADS = 4
+const HEAD_LIMIT_FACTOR = 4
 /** How much of a body may be on its way before it is read. Each stream may occupy this much memory. */
 const STREAM_WINDOW = 128 * 1024
 /** For all streams together; nothing of it waits in memory. */
 const CONNECTION_WINDOW = 1024 * 1024
 /** In megabytes, for what nghttp2 itself keeps of one connection. */
-const MOST_SESSION_MEMORY = 4
+const MAX_SESSION_MEMORY_MB = 4
 /** How long the client of a connection that is ended for its excess has to read why. */
 const EXCESS_CLOSE_MS = 1000
 const LAST_STREAM_ID = 2 ** 31 - 1
@@ -64,14 +64,14 @@ export function createHttp2Server(serverOptions: Http2ServerOptions): Http2Serve
   const maxHeaderBytes = serverOptions.maxHeaderKb * 1024
   const options = {
     settings: {
-      maxConcurrentStreams: MOST_STREAMS,
-      maxHeaderListSize: maxHeaderBytes * ANSWERED_HEADS,
+      maxConcurrentStreams: MAX_CONCURRENT_STREAMS,
+      maxHeaderListSize: maxHeaderBytes * HEAD_LIMIT_FACTOR,
       initialWindowSize: STREAM_WINDOW,
       enablePush: false,
       enableConnectProtocol: false,
     },
-    maxHeaderListPairs: MOST_PAIRS,
-    maxSessionMemory: MOST_SESSION_MEMORY,
+    maxHeaderListPairs: MAX_HEADER_LIST_PAIRS,
+    maxSessionMemory: MAX_SESSION_MEMORY_MB,
     // An application may repeat a header that should occur once. HTTP/1.1 passes that on, too.
     strictSingleValueFields: false,
   }

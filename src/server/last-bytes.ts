@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import { createWatchList, type WatchItem } from '../util/watch-list.ts'
 import { readSendQueues } from './send-queues.ts'
 
-export interface ReadingClient {
+export interface ReadProgress {
   /** The bytes that it had not read at the last look. */
   unread: number
   /** When it was last seen to read. */
@@ -12,32 +12,32 @@ export interface ReadingClient {
 }
 
 /** How often to look. */
-export const LOOK_EVERY_MS = 500
+export const POLL_INTERVAL_MS = 500
 /** How long the client may take to read more, and to close once it has all of it. */
-const READS_WITHIN_MS = 1000
+const READ_TIMEOUT_MS = 1000
 
-export function newReadingClient(): ReadingClient {
+export function newReadProgress(): ReadProgress {
   return { unread: Number.POSITIVE_INFINITY, readAt: performance.now() }
 }
 
-export function isReading({ readAt }: ReadingClient): boolean {
-  return performance.now() - readAt < READS_WITHIN_MS
+export function isReading({ readAt }: ReadProgress): boolean {
+  return performance.now() - readAt < READ_TIMEOUT_MS
 }
 
-export function noteUnread(client: ReadingClient, unread: number): void {
+export function noteUnread(client: ReadProgress, unread: number): void {
   if (unread > 0 && unread < client.unread) client.readAt = performance.now()
   client.unread = unread
 }
 
-interface EndingConnection extends ReadingClient, WatchItem {
+interface EndingConnection extends ReadProgress, WatchItem {
   readonly socket: Socket
   isNew: boolean
 }
 
-const ending = createWatchList<EndingConnection>(LOOK_EVERY_MS, connection => {
+const ending = createWatchList<EndingConnection>(POLL_INTERVAL_MS, connection => {
   // Nearly all clients close at once, and reading the queues costs time.
   if (connection.isNew) connection.isNew = false
-  else void lookAtEnding(connection)
+  else void checkEnding(connection)
 })
 
 /**
@@ -46,12 +46,12 @@ const ending = createWatchList<EndingConnection>(LOOK_EVERY_MS, connection => {
  */
 export function destroyWhenRead(socket: Socket): void {
   if (socket.destroyed) return
-  const connection = { ...newReadingClient(), socket, isNew: true, index: 0 }
+  const connection = { ...newReadProgress(), socket, isNew: true, index: 0 }
   ending.add(connection)
   socket.once('close', () => ending.remove(connection))
 }
 
-async function lookAtEnding(connection: EndingConnection): Promise<void> {
+async function checkEnding(connection: EndingConnection): Promise<void> {
   const { socket } = connection
   const queueOf = await readSendQueues().catch(() => undefined)
   noteUnread(connection, queueOf?.(socket) ?? 0)

@@ -6,7 +6,7 @@ import { type Socket, SocketAddress } from 'node:net'
 import { endianness } from 'node:os'
 
 /** The bytes that the other side has not read yet. `undefined` where that is unknown: not on Linux, or not on TCP. */
-export type SendQueueOf = (socket: Socket) => number | undefined
+export type SendQueueLookup = (socket: Socket) => number | undefined
 
 interface Row {
   /** As the kernel writes it. */
@@ -20,17 +20,17 @@ const ROW = /[\dA-F]+:([\dA-F]{4}) ([\dA-F]+):([\dA-F]{4}) [\dA-F]{2} ([\dA-F]{8
 /** Nothing waits there, and a busy machine has more of these rows than of all others. */
 const TIME_WAIT = '06 '
 
-let reading: Promise<SendQueueOf> | undefined
+let reading: Promise<SendQueueLookup> | undefined
 
 /** All connections of this machine as they are now. Those who ask at the same time share one look. */
-export function readSendQueues(): Promise<SendQueueOf> {
+export function readSendQueues(): Promise<SendQueueLookup> {
   reading ??= readTables().finally(() => {
     reading = undefined
   })
   return reading
 }
 
-async function readTables(): Promise<SendQueueOf> {
+async function readTables(): Promise<SendQueueLookup> {
   const tables = await Promise.all(TABLES.map(table => readFile(table, 'latin1').catch(() => '')))
   const rows = new Map<string, Row[]>()
   for (const [, localPort = '', peer = '', peerPort = '', queued = ''] of tables.flatMap(openRows)) {

@@ -61,9 +61,9 @@ interface ListenAddress {
  * Requests on open connections are answered until none has arrived for this time. Each answer closes its connection, so that a
  * proxy under load uses up the idle ones that it keeps, and sends no request on one that is just being closed.
  */
-const LAST_REQUESTS_MS = 200
+const QUIET_PERIOD_MS = 200
 /** At most this many times that, while requests keep coming. */
-const LAST_REQUESTS_ROUNDS = 10
+const MAX_QUIET_PERIODS = 10
 /** Long enough for a slow phone, short enough for a client that only keeps a connection busy. */
 const HEADERS_TIMEOUT_MS = 20_000
 const TIMEOUT_CHECK_MS = 5000
@@ -140,7 +140,7 @@ export async function serve(
       // Not before: each answer will close its connection, and proxies would open others for which we still listen.
       application.prepareToClose()
       http2Server?.announceEnd()
-      await noMoreRequests(server, timeoutMs)
+      await waitForLastRequests(server, timeoutMs)
       http2Server?.endConnections()
       // A connection that was busy a moment ago may wait for a next request that must not come here any more.
       connections.endIdle()
@@ -157,12 +157,12 @@ export async function serve(
   }
 }
 
-async function noMoreRequests(server: Server | HttpServer, timeoutMs: number): Promise<void> {
+async function waitForLastRequests(server: Server | HttpServer, timeoutMs: number): Promise<void> {
   let requests = 0
   server.on('request', () => requests++)
-  for (let round = 0, before = -1; requests > before && round < LAST_REQUESTS_ROUNDS; round++) {
+  for (let round = 0, before = -1; requests > before && round < MAX_QUIET_PERIODS; round++) {
     before = requests
-    await pause(Math.min(LAST_REQUESTS_MS, timeoutMs / LAST_REQUESTS_ROUNDS))
+    await pause(Math.min(QUIET_PERIOD_MS, timeoutMs / MAX_QUIET_PERIODS))
   }
 }
 
@@ -208,7 +208,7 @@ export interface CertificateFiles {
   readonly keyFile: string
 }
 
-const LOOK_EVERY_MS = 2000
+const POLL_INTERVAL_MS = 2000
 /** Certificate and key are written one after the other, and do not match in between. */
 const PAIR_GRACE_MS = 10_000
 
@@ -246,7 +246,7 @@ export function watchCertificate(server: Server, options: CertificateWatch) {
   }
 
   /** Compared with what was read at the start, because fs.watchFile misses changes before its first look. */
-  function look(): void {
+  function checkFiles(): void {
     const text = readableText(files)
     if (text === seen && failingSince === undefined) return
     seen = text
@@ -261,7 +261,7 @@ export function watchCertificate(server: Server, options: CertificateWatch) {
     }
   }
 
-  const timer = setInterval(look, LOOK_EVERY_MS).unref()
+  const timer = setInterval(checkFiles, POLL_INTERVAL_MS).unref()
   return { renew, stop: () => clearInterval(timer) }
 }
 

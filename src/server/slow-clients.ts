@@ -11,7 +11,7 @@ import { type ObservedRequest, observedFields } from '../observe/observed-reques
 import { isGrpcCall } from '../util/grpc.ts'
 import { createWatchList, type WatchItem } from '../util/watch-list.ts'
 import { Http2Response } from './http2-messages.ts'
-import { readSendQueues, type SendQueueOf } from './send-queues.ts'
+import { readSendQueues, type SendQueueLookup } from './send-queues.ts'
 
 export interface SlowClients {
   /** Watches the connection of this answer from now on. */
@@ -22,7 +22,7 @@ export interface SlowClients {
 }
 
 /** Whether nothing is left of an answer that its client could be slow to take. */
-export function hasTakenAll(response: ServerResponse): boolean {
+export function isFullySent(response: ServerResponse): boolean {
   if (response instanceof Http2Response) return response.isOver
   // Without a socket it has finished, or waits for an earlier answer of the same connection.
   return response.writableFinished || (response.writableEnded && response.socket?.writableLength === 0)
@@ -62,9 +62,9 @@ interface ClientStream extends WatchItem {
 }
 
 /** The number of checks until the deadline. */
-const LOOKS = 30
+const MAX_CHECKS = 30
 /** Where the client's reading cannot be seen, the deadline is this many times longer. */
-const UNSEEN_READING = 10
+const UNOBSERVABLE_FACTOR = 10
 
 interface SlowClientsOptions {
   readonly settings: Pick<Settings, 'CLIENT_TIMEOUT_MS' | 'TRUSTED_PROXIES'>
@@ -73,18 +73,18 @@ interface SlowClientsOptions {
 
 export function createSlowClients({ settings, report }: SlowClientsOptions): SlowClients {
   const connections = new WeakMap<Socket, ClientConnection>()
-  const watched = createWatchList<ClientConnection>(Math.ceil(settings.CLIENT_TIMEOUT_MS / LOOKS), look)
+  const watched = createWatchList<ClientConnection>(Math.ceil(settings.CLIENT_TIMEOUT_MS / MAX_CHECKS), checkConnection)
 
-  const streams = createWatchList<ClientStream>(Math.ceil(settings.CLIENT_TIMEOUT_MS / LOOKS), lookAtStream)
+  const streams = createWatchList<ClientStream>(Math.ceil(settings.CLIENT_TIMEOUT_MS / MAX_CHECKS), checkStream)
 
-  function lookAtStream(stream: ClientStream): void {
+  function checkStream(stream: ClientStream): void {
     const { response } = stream
     const pending = response.writableLength
     const delivered = response.bytesWritten - pending
     if (pending === 0 || delivered !== stream.delivered) {
       stream.unread = 0
       stream.queued = undefined
-    } else void lookAtWindow(stream)
+    } else void checkWindow(stream)
     stream.delivered = delivered
     if (lacksBody(stream)) cutOffStream(stream, 'sends_nothing')
   }
@@ -93,7 +93,7 @@ export function createSlowClients({ settings, report }: SlowClientsOptions): Slo
    * Data may wait because other streams use the connection as well, or because the client reads nothing of this stream. Nothing
    * shows which it is while the connection flows.
    */
-  async function lookAtWindow(stream: ClientStream): Promise<void> {
+  async function checkWindow(stream: ClientStream): Promise<void> {
     const queueOf = await sendQueues(stream)
     if (!queueOf) return
     const { socket } = stream.response
@@ -101,7 +101,7 @@ export function createSlowClients({ settings, report }: SlowClientsOptions): Slo
     const queued = queueOf(socket)
     const flows = queued !== undefined && before !== undefined && queued < before
     stream.queued = queued
-    stream.unread += flows ? 1 / UNSEEN_READING : 1
+    stream.unread += flows ? 1 / UNOBSERVABLE_FACTOR : 1
     if (stream.unread >= checksAllowed({ socket, queued })) cutOffStream(stream, 'reads_nothing')
   }
 
@@ -130,15 +130,15 @@ export function createSlowClients({ settings, report }: SlowClientsOptions): Slo
     response.once('close', () => streams.remove(stream))
   }
 
-  function look(connection: ClientConnection): void {
-    if (seemsUnread(connection)) void lookCloser(connection)
-    lookAtReading(connection)
+  function checkConnection(connection: ClientConnection): void {
+    if (seemsUnread(connection)) void checkSendQueue(connection)
+    checkUpload(connection)
     const { unsent, unwanted } = connection
-    if (unsent >= LOOKS) cutOff(connection, 'sends_nothing')
-    else if (unwanted >= LOOKS) cutOff(connection, 'sends_for_too_long')
+    if (unsent >= MAX_CHECKS) cutOff(connection, 'sends_nothing')
+    else if (unwanted >= MAX_CHECKS) cutOff(connection, 'sends_for_too_long')
   }
 
-  async function lookCloser(connection: ClientConnection): Promise<void> {
+  async function checkSendQueue(connection: ClientConnection): Promise<void> {
     const queueOf = await sendQueues(connection)
     if (!queueOf) return
     const { socket, queued: before } = connection
@@ -150,7 +150,7 @@ export function createSlowClients({ settings, report }: SlowClientsOptions): Slo
   }
 
   /** `undefined` if `item` waits for it already. */
-  async function sendQueues(item: { isReading: boolean }): Promise<SendQueueOf | undefined> {
+  async function sendQueues(item: { isReading: boolean }): Promise<SendQueueLookup | undefined> {
     if (item.isReading) return undefined
     item.isReading = true
     try {
@@ -163,7 +163,7 @@ export function createSlowClients({ settings, report }: SlowClientsOptions): Slo
   /** A proxy reads only after its kernel has passed megabytes on, and has its own deadlines. */
   function checksAllowed({ socket, queued }: Pick<ClientConnection, 'socket' | 'queued'>): number {
     const isProxy = isTrusted(settings.TRUSTED_PROXIES, socket.remoteAddress ?? '')
-    return queued === undefined || isProxy ? LOOKS * UNSEEN_READING : LOOKS
+    return queued === undefined || isProxy ? MAX_CHECKS * UNOBSERVABLE_FACTOR : MAX_CHECKS
   }
 
   function cutOff({ socket, observed }: ClientConnection, reason: string): void {
@@ -240,7 +240,7 @@ function lacksBody(stream: ClientStream): boolean {
   const isWaiting = request.readableLength === 0 && window === stream.window
   stream.unsent = isWaiting ? stream.unsent + 1 : 0
   stream.window = window
-  return stream.unsent >= LOOKS
+  return stream.unsent >= MAX_CHECKS
 }
 
 /** A stream without data is not unread: only bytes that wait to be read matter. */
@@ -257,7 +257,7 @@ function seemsUnread(connection: ClientConnection): boolean {
   return isStill
 }
 
-function lookAtReading(connection: ClientConnection): void {
+function checkUpload(connection: ClientConnection): void {
   const { socket, response } = connection
   if (!response) return
   const { req: request } = response

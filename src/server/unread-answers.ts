@@ -38,18 +38,18 @@ export interface UnreadAnswers {
   update(response: UnreadAnswer): void
 }
 
-export interface UnreadAnswersOfAll {
+export interface UnreadAnswerLimits {
   /** `leave` is called when the connection has closed. */
   join(socket: Socket): { readonly unread: UnreadAnswers; leave(): void }
 }
 
 /** The answers of our own that wait for one connection, and for all connections of one network. */
-const MOST_OWN_OF_CONNECTION = 1024 * 1024
-const MOST_OWN_OF_NETWORK = 16 * 1024 * 1024
+const MAX_OWN_BYTES_PER_CONNECTION = 1024 * 1024
+const MAX_OWN_BYTES_PER_NETWORK = 16 * 1024 * 1024
 /** What a browser that reads may leave of ours for a moment. */
-const MOST_OWN_OF_READER = 128 * 1024
+const MAX_OWN_BYTES_PER_READER = 128 * 1024
 /** The answers of applications that wait for all connections of one network. */
-const MOST_FORWARDED_OF_NETWORK = 64 * 1024 * 1024
+const MAX_FORWARDED_BYTES_PER_NETWORK = 64 * 1024 * 1024
 /** The memory of a stream, in addition to its body. */
 const BYTES_PER_STREAM = 8 * 1024
 /** What has arrived from the application and is not written yet, while an answer pauses. */
@@ -64,7 +64,7 @@ interface Network {
   bytes: number
 }
 
-export function createUnreadAnswers(): UnreadAnswersOfAll {
+export function createUnreadAnswers(): UnreadAnswerLimits {
   const networks = new Map<string, Network>()
 
   return {
@@ -95,8 +95,8 @@ function admitsOwn({ own }: Network, response: UnreadAnswer, bytes: number): boo
     ofNetwork += size
     if (other.socket === response.socket) ofConnection += size
   }
-  if (ofConnection > MOST_OWN_OF_CONNECTION) return false
-  if (ofNetwork > MOST_OWN_OF_NETWORK) makeRoom(own, ofNetwork - MOST_OWN_OF_NETWORK)
+  if (ofConnection > MAX_OWN_BYTES_PER_CONNECTION) return false
+  if (ofNetwork > MAX_OWN_BYTES_PER_NETWORK) makeRoom(own, ofNetwork - MAX_OWN_BYTES_PER_NETWORK)
   own.add(response)
   response.once('close', () => own.delete(response))
   return true
@@ -117,7 +117,7 @@ function makeRoom(own: Set<UnreadAnswer>, bytes: number): void {
   const byConnection = new Map<Socket, number>()
   for (const other of own) byConnection.set(other.socket, (byConnection.get(other.socket) ?? 0) + bytesOfOwn(other))
   const heaviest = heaviestOf(byConnection)
-  const isHeavy = heaviest !== undefined && (byConnection.get(heaviest) ?? 0) > MOST_OWN_OF_READER
+  const isHeavy = heaviest !== undefined && (byConnection.get(heaviest) ?? 0) > MAX_OWN_BYTES_PER_READER
   let left = bytes
   for (const other of own) {
     if (isHeavy && other.socket !== heaviest) continue
@@ -135,7 +135,7 @@ function update(joined: Network, response: UnreadAnswer): void {
   joined.bytes += after - before
   if (after > 0) forwarded.set(response, after)
   else forwarded.delete(response)
-  if (after > before && joined.bytes > MOST_FORWARDED_OF_NETWORK) cutOffHeaviest(joined)
+  if (after > before && joined.bytes > MAX_FORWARDED_BYTES_PER_NETWORK) cutOffHeaviest(joined)
 }
 
 function bytesHeldFor({ destroyed, writableLength, writableEnded, writableNeedDrain }: UnreadAnswer): number {
@@ -151,7 +151,7 @@ function cutOffHeaviest(joined: Network): void {
   }
   const heaviest = heaviestOf(byOwner)
   for (const response of joined.forwarded.keys()) {
-    if (joined.bytes <= MOST_FORWARDED_OF_NETWORK) return
+    if (joined.bytes <= MAX_FORWARDED_BYTES_PER_NETWORK) return
     const { sender } = response
     if ((sender?.owner ?? '') !== heaviest) continue
     sender?.onUnread()

@@ -40,9 +40,9 @@ export type ActiveSession = Pick<LoadedSession, 'key' | 'signedInAt'> & { readon
 const CLOCK_SKEW_MS = 5000
 const TICK_MS = 100
 /** The minimum number of writes per tick: enough for 100,000 users and 20 minutes. With more to write, all are written within half a quarter. */
-const LEAST_PER_TICK = 35
+const MIN_WRITES_PER_TICK = 35
 const RETRY_MS = 1000
-const MOST_UNWRITTEN = 200_000
+const MAX_UNWRITTEN = 200_000
 
 export function createActivityWriter({
   store,
@@ -67,7 +67,7 @@ export function createActivityWriter({
 
   async function writeSome(): Promise<void> {
     const share = (2 * TICK_MS) / quarterMs
-    const count = Math.max(LEAST_PER_TICK, Math.ceil(unwritten.size * share))
+    const count = Math.max(MIN_WRITES_PER_TICK, Math.ceil(unwritten.size * share))
     const results = await Promise.all([...unwritten.values()].slice(0, count).map(tryToWrite))
     if (unwritten.size > 0) schedule(results.includes(false) ? RETRY_MS : TICK_MS)
   }
@@ -109,7 +109,7 @@ export function createActivityWriter({
 
     write(activity) {
       const { key } = activity.loaded
-      if (unwritten.size >= MOST_UNWRITTEN && !unwritten.has(key)) return false
+      if (unwritten.size >= MAX_UNWRITTEN && !unwritten.has(key)) return false
       unwritten.set(key, activity)
       schedule(0)
       return true

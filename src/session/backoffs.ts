@@ -8,21 +8,21 @@ export interface Backoffs {
   /** After another failure: twice as long as the last time. */
   lengthen(key: string): void
   /** After a success. */
-  forget(key: string): void
+  reset(key: string): void
 }
 
-const FIRST_MS = 1000
-const LONGEST_MS = 30_000
-const MOST = 10_000
+const INITIAL_BACKOFF_MS = 1000
+const MAX_BACKOFF_MS = 30_000
+const MAX_KEYS = 10_000
 
-export function createBackoffs(now: () => number, longestMs: number = LONGEST_MS): Backoffs {
-  const backoffs = new LRUCache<string, { until: number; wait: number }>(atMost(MOST))
+export function createBackoffs(now: () => number, maxMs: number = MAX_BACKOFF_MS): Backoffs {
+  const backoffs = new LRUCache<string, { until: number; wait: number }>(atMost(MAX_KEYS))
   return {
     isOn: key => now() < (backoffs.get(key)?.until ?? 0),
     lengthen(key) {
-      const wait = Math.min((backoffs.get(key)?.wait ?? FIRST_MS / 2) * 2, longestMs)
+      const wait = Math.min((backoffs.get(key)?.wait ?? INITIAL_BACKOFF_MS / 2) * 2, maxMs)
       backoffs.set(key, { until: now() + wait, wait })
     },
-    forget: key => void backoffs.delete(key),
+    reset: key => void backoffs.delete(key),
   }
 }

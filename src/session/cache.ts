@@ -94,7 +94,7 @@ interface CacheSlot {
   loaded: LoadedSession
   bytes: number
   /** Used since it joined its queue. */
-  isMarked: boolean
+  isVisited: boolean
   queue: Queue
   older: CacheSlot | undefined
   newer: CacheSlot | undefined
@@ -106,34 +106,34 @@ interface CacheSlot {
  */
 const OVERHEAD_BYTES = 1450
 /** Strings take up to two bytes per character, plus a header. */
-const BYTES_PER_WRITTEN = 1.5
+const BYTES_PER_CHARACTER = 1.5
 /** Share of V8's heap limit: on a small machine the cache must leave memory for requests. */
-const SHARE_OF_HEAP = 1 / 3
-const NEWCOMERS_SHARE = 0.1
+const HEAP_SHARE = 1 / 3
+const SMALL_QUEUE_SHARE = 0.1
 
 /** `undefined` if the settings leave no room for any session. */
 export function createSessionCache(
   settings: Pick<Settings, 'SESSION_CACHE_SIZE' | 'SESSION_CACHE_MB'> & Partial<Pick<Settings, 'STORE'>>,
 ): SessionCache | undefined {
-  const { SESSION_CACHE_SIZE: most } = settings
+  const { SESSION_CACHE_SIZE: maxCount } = settings
   const { sessionBytes } = cacheShares(settings)
-  const mostBytes = Math.min(sessionBytes, getHeapStatistics().heap_size_limit * SHARE_OF_HEAP)
-  if (most === 0 || mostBytes === 0) return undefined
+  const maxBytes = Math.min(sessionBytes, getHeapStatistics().heap_size_limit * HEAP_SHARE)
+  if (maxCount === 0 || maxBytes === 0) return undefined
   const slots = new Map<string, CacheSlot>()
-  let newcomers = createQueue()
-  let regulars = createQueue()
+  let smallQueue = createQueue()
+  let mainQueue = createQueue()
 
   function isOver(share: number, count: number, bytes: number): boolean {
-    return count > most * share || bytes > mostBytes * share
+    return count > maxCount * share || bytes > maxBytes * share
   }
 
   function makeRoom(): void {
-    while (isOver(1, slots.size, newcomers.bytes + regulars.bytes)) {
-      const hasManyNewcomers = isOver(NEWCOMERS_SHARE, newcomers.count, newcomers.bytes)
-      const slot = (hasManyNewcomers ? newcomers.oldest : regulars.oldest) ?? newcomers.oldest
+    while (isOver(1, slots.size, smallQueue.bytes + mainQueue.bytes)) {
+      const isSmallQueueFull = isOver(SMALL_QUEUE_SHARE, smallQueue.count, smallQueue.bytes)
+      const slot = (isSmallQueueFull ? smallQueue.oldest : mainQueue.oldest) ?? smallQueue.oldest
       if (!slot) return
       slot.queue.remove(slot)
-      if (slot.isMarked) regulars.add(slot)
+      if (slot.isVisited) mainQueue.add(slot)
       else slots.delete(slot.ticket)
     }
   }
@@ -147,16 +147,16 @@ export function createSessionCache(
   return {
     get(ticket) {
       const slot = slots.get(ticket)
-      if (slot) slot.isMarked = true
+      if (slot) slot.isVisited = true
       return slot?.loaded
     },
 
     set(ticket, loaded, length) {
       const former = slots.get(ticket)
-      const queue = former?.queue ?? newcomers
+      const queue = former?.queue ?? smallQueue
       former?.queue.remove(former)
-      const bytes = OVERHEAD_BYTES + length * BYTES_PER_WRITTEN
-      const slot = { ticket, loaded, bytes, isMarked: false, queue, older: undefined, newer: undefined }
+      const bytes = OVERHEAD_BYTES + length * BYTES_PER_CHARACTER
+      const slot = { ticket, loaded, bytes, isVisited: false, queue, older: undefined, newer: undefined }
       slots.set(ticket, slot)
       queue.add(slot)
       makeRoom()
@@ -166,8 +166,8 @@ export function createSessionCache(
 
     clear() {
       slots.clear()
-      newcomers = createQueue()
-      regulars = createQueue()
+      smallQueue = createQueue()
+      mainQueue = createQueue()
     },
   }
 }
@@ -191,7 +191,7 @@ function createQueue() {
       return bytes
     },
     add(slot: CacheSlot): void {
-      slot.isMarked = false
+      slot.isVisited = false
       slot.queue = queue
       slot.older = newest
       slot.newer = undefined

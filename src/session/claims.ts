@@ -21,8 +21,8 @@ export interface StoredClaims {
 const NO_CLAIMS: StoredClaims = { claims: {}, unknownClaims: 'all' }
 
 /** More than the claims of any user except a member of hundreds of groups. */
-const MOST_BYTES = 16 * 1024
-const MOST_BYTES_OF_NAMES = 4 * 1024
+const MAX_CLAIMS_BYTES = 16 * 1024
+const MAX_NAMES_BYTES = 4 * 1024
 
 export const storedClaimsSchema: z.ZodType<StoredClaims> = z.object({
   claims: z.record(z.string(), z.unknown()),
@@ -45,10 +45,10 @@ export function selectClaims(
   const isSecret = (value: unknown) => typeof value === 'string' && secrets.includes(value)
   const sent = Object.entries(claims).filter(([, value]) => value !== undefined)
   const hidden = [...unknownClaims, ...sent.filter(([, value]) => isSecret(value)).map(([name]) => name)]
-  const names = exclusiveClaims && bytesOf(exclusiveClaims) <= MOST_BYTES_OF_NAMES ? { exclusiveClaims } : {}
+  const names = exclusiveClaims && bytesOf(exclusiveClaims) <= MAX_NAMES_BYTES ? { exclusiveClaims } : {}
   const shown = sent.filter(([, value]) => !isSecret(value))
   const all = Object.fromEntries(shown)
-  if (bytesOf(all) <= MOST_BYTES)
+  if (bytesOf(all) <= MAX_CLAIMS_BYTES)
     return { storedClaims: { claims: all, unknownClaims: shortList(hidden), ...names }, droppedClaims: [] }
   const entries = shown.map(([name, value]) => ({
     name,
@@ -57,7 +57,7 @@ export function selectClaims(
     isNamed: isNamed(name),
   }))
   const kept: typeof entries = []
-  let room = MOST_BYTES
+  let room = MAX_CLAIMS_BYTES
   for (const entry of entries.sort((a, b) => Number(b.isNamed) - Number(a.isNamed) || a.bytes - b.bytes))
     if (entry.bytes <= room) {
       kept.push(entry)
@@ -69,7 +69,7 @@ export function selectClaims(
 }
 
 function shortList(names: readonly string[]): StoredClaims['unknownClaims'] {
-  return names.length === 0 || bytesOf(names) <= MOST_BYTES_OF_NAMES ? names : 'all'
+  return names.length === 0 || bytesOf(names) <= MAX_NAMES_BYTES ? names : 'all'
 }
 
 function bytesOf(value: object): number {

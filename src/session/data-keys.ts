@@ -74,7 +74,7 @@ export async function inspectDataKeys(
  */
 export async function needsDataKeys(store: Pick<Store, 'newest' | 'list'>): Promise<boolean> {
   const pages = await Promise.all([
-    store.newest({ limit: MOST_SEARCHED }),
+    store.newest({ limit: MAX_SEARCHED_SESSIONS }),
     store.list({ label: PERSONAL_KEY_LABEL, limit: 1 }),
   ])
   // A page can be empty without being the last.
@@ -84,8 +84,8 @@ export async function needsDataKeys(store: Pick<Store, 'newest' | 'list'>): Prom
 const STORE_KEY = 'data-keys'
 const CENTURY_MS = 100 * 365 * 24 * 3_600_000
 /** How many of the newest sessions are searched for those of other data keys, and how often. */
-const MOST_SEARCHED = 20
-const SEARCH_EVERY_MS = 60_000
+const MAX_SEARCHED_SESSIONS = 20
+const SEARCH_INTERVAL_MS = 60_000
 
 const CLOSED_REMEDY =
   'SECRET was replaced, or CLIENT_SECRET where SECRET is not set: append the previous secret after the new one in SECRET; ' +
@@ -112,13 +112,13 @@ export function createDataKeyring({ store, keys, now, report }: DataKeyringOptio
 
   async function reportClosed(): Promise<void> {
     if (await needsDataKeys(store)) reportOnce('data_keys_closed', CLOSED_REMEDY)
-    else searchAt = now() + SEARCH_EVERY_MS
+    else searchAt = now() + SEARCH_INTERVAL_MS
   }
 
-  async function searchForOthers(dataKeys: DataKeys): Promise<void> {
+  async function searchForOtherKeys(dataKeys: DataKeys): Promise<void> {
     if (searchAt === undefined || now() < searchAt) return
-    searchAt = now() + SEARCH_EVERY_MS
-    const { entries } = await store.newest({ limit: MOST_SEARCHED })
+    searchAt = now() + SEARCH_INTERVAL_MS
+    const { entries } = await store.newest({ limit: MAX_SEARCHED_SESSIONS })
     if (entries.every(entry => summaryOf(entry, entry.key, dataKeys))) return
     searchAt = undefined
     reportOnce('data_keys_closed', CLOSED_REMEDY)
@@ -176,7 +176,7 @@ export function createDataKeyring({ store, keys, now, report }: DataKeyringOptio
     async current() {
       if (own) return own
       const dataKeys = await load()
-      if (searchAt !== undefined) await searchForOthers(dataKeys)
+      if (searchAt !== undefined) await searchForOtherKeys(dataKeys)
       return dataKeys
     },
   }
@@ -199,7 +199,7 @@ interface Wrapper {
 const FORMAT = 1
 const KEY_BYTES = 32
 /** A start with a wrong secret leaves a foreign wrapper behind. */
-const MOST_FOREIGN = 8
+const MAX_FOREIGN_WRAPPERS = 8
 
 const wrappersSchema = z.array(z.object({ id: z.string(), set: z.string(), createdAt: z.number(), sealed: z.base64() }))
 
@@ -269,7 +269,7 @@ function foreignWrappers(
 ): Wrapper[] {
   const isForeign = ({ id }: Wrapper) => !keys.some(key => key.id === id)
   const isReplaced = ({ set, createdAt }: Wrapper) => set === idOfDataKeys(dataKeys) && createdAt < firstAt
-  return wrappers.filter(wrapper => isForeign(wrapper) && !isReplaced(wrapper)).slice(-MOST_FOREIGN)
+  return wrappers.filter(wrapper => isForeign(wrapper) && !isReplaced(wrapper)).slice(-MAX_FOREIGN_WRAPPERS)
 }
 
 function oldestFirst(one: Wrapper, other: Wrapper): number {

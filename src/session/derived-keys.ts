@@ -66,7 +66,7 @@ export function withFormer(keys: DerivedKeys, before: DerivedKeys): DerivedKeys 
 }
 
 /** A shorter client secret could be guessed from a cookie that it signs. */
-const SHORTEST_CLIENT_SECRET = 16
+const MIN_CLIENT_SECRET_LENGTH = 16
 
 /** The problem if there is nothing to derive keys from: a client without a secret, or in production with a short one, needs SECRET. */
 export function secretProblem(
@@ -75,9 +75,9 @@ export function secretProblem(
 ): string | undefined {
   if (SECRET || missing.length > 0) return undefined
   if (clientSecret) {
-    const isShort = clientSecret.reveal().length < SHORTEST_CLIENT_SECRET
+    const isShort = clientSecret.reveal().length < MIN_CLIENT_SECRET_LENGTH
     return isShort && isProduction({ NODE_ENV })
-      ? `SECRET is not set, and the client secret, which has fewer than ${SHORTEST_CLIENT_SECRET} characters, is too short to derive keys from; expected any text of 32 characters or more, for example from openssl rand -hex 32.`
+      ? `SECRET is not set, and the client secret, which has fewer than ${MIN_CLIENT_SECRET_LENGTH} characters, is too short to derive keys from; expected any text of 32 characters or more, for example from openssl rand -hex 32.`
       : undefined
   }
   return `SECRET is not set, and there is no client secret to derive it from; expected any text of 32 characters or more, for example from openssl rand -hex 32.`

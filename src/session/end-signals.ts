@@ -16,7 +16,7 @@ export interface EndSignals {
 }
 
 /** How a session is read and refreshed. */
-interface FollowedBy {
+interface SessionReader {
   isCurrent(loaded: LoadedSession): boolean
   get(ticket: string): Promise<LoadedSession | undefined>
   /** Refreshes it if that is due. */
@@ -30,13 +30,13 @@ interface FollowedBy {
  */
 export class FollowedSession {
   readonly #ticket: string
-  readonly #by: FollowedBy
+  readonly #by: SessionReader
   #loaded: LoadedSession
   #isRefreshing = false
   /** The failure of the last refresh. */
   #failure: { readonly error: unknown } | undefined
 
-  constructor(opened: LoadedSession, ticket: string, by: FollowedBy) {
+  constructor(opened: LoadedSession, ticket: string, by: SessionReader) {
     this.#loaded = opened
     this.#ticket = ticket
     this.#by = by
@@ -79,9 +79,9 @@ interface WatchedSignal extends WatchItem {
   isChecked: boolean
 }
 
-const LOOK_EVERY_MS = 1000
+const CHECK_INTERVAL_MS = 1000
 /** Concurrent reads of the store; the other checks wait for their turn. */
-const MOST_CHECKS = 50
+const MAX_CONCURRENT_CHECKS = 50
 
 export function createEndSignals(
   sessions: Pick<Sessions, 'isCurrent' | 'getFresh' | 'isAlive' | 'get'>,
@@ -93,9 +93,9 @@ export function createEndSignals(
   let isStopped = false
   /** Signals that could not be checked last time. An outage is over when none is left. */
   const unchecked = new Set<WatchedSignal>()
-  const watched = createWatchList<WatchedSignal>(LOOK_EVERY_MS, look)
+  const watched = createWatchList<WatchedSignal>(CHECK_INTERVAL_MS, enqueueCheck)
 
-  function look(signal: WatchedSignal): void {
+  function enqueueCheck(signal: WatchedSignal): void {
     if (signal.isChecked || isCurrent(signal)) return
     signal.isChecked = true
     waiting.push(signal)
@@ -112,7 +112,7 @@ export function createEndSignals(
   }
 
   function checkNext(): void {
-    if (checks >= MOST_CHECKS) return
+    if (checks >= MAX_CONCURRENT_CHECKS) return
     const signal = waiting.shift()
     if (!signal) return
     checks++
@@ -161,7 +161,7 @@ export function createEndSignals(
       const signal = { key: loaded.key, controller, session, isChecked: false, index: 0 }
       byKey.set(loaded.key, signal)
       watched.add(signal)
-      look(signal)
+      enqueueCheck(signal)
       return controller.signal
     },
 

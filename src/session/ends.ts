@@ -16,13 +16,13 @@ export interface SessionEnds {
   hasEndedSince(key: string, time: number): boolean
 }
 
-const MOST_KEPT = 20_000
+const MAX_ENTRIES = 20_000
 
 export function watchEnds(
   store: Store,
   { now, report }: { readonly now: () => number; readonly report: Report },
 ): SessionEnds {
-  const endedAt = new LRUCache<string, number>(atMost(MOST_KEPT))
+  const endedAt = new LRUCache<string, number>(atMost(MAX_ENTRIES))
 
   /** Called before the store is asked: a removal whose answer is lost may have happened. */
   function note(key: string): void {

@@ -1,7 +1,7 @@
 // After a token refresh: asks the provider who the user is now, and saves what has changed. The tokens are saved before, so that a
 // failure here leaves the session as it is. The session ends only if the answer is about another user or fails a `require`.
 //
-// The request that refreshed waits for at most WAIT_MS, and usually sees the new identity. After that it continues with the old
+// The request that refreshed waits for at most MAX_WAIT_MS, and usually sees the new identity. After that it continues with the old
 // one, while the call runs until its deadline. Open streams are checked again when the session is saved.
 
 import type { Settings } from '../config/settings.ts'
@@ -69,22 +69,22 @@ export interface IdentityRefreshOptions {
 }
 
 /** How long a request waits. A user info endpoint answers within a fraction of it. */
-const WAIT_MS = 2000
+const MAX_WAIT_MS = 2000
 /** Refreshes beyond this number are skipped: a provider that hangs must not fill the memory. */
-const MOST_WAITING = 2000
+const MAX_WAITING = 2000
 
 export function createIdentityRefreshes(options: IdentityRefreshOptions): IdentityRefreshes {
   const { settings } = options
   /** Separate from the slots of token refreshes, which a hanging user info endpoint must not delay. */
-  const slots = createSlots(settings.PROVIDER_PARALLEL_CALLS, MOST_WAITING)
+  const slots = createSlots(settings.PROVIDER_PARALLEL_CALLS, MAX_WAITING)
   const underWay = new Map<string, Promise<RefreshResult>>()
 
   return {
     begin(ticket, saved, tokens, provider) {
       const { refreshUser } = provider
       if (!refreshUser || !isWanted(settings, provider)) return
-      const ask: AskAgain = before => slots.withSlot(() => refreshUser(tokens, before))
-      const result = refreshIdentity(options, { ticket, saved, tokens, provider, ask }).finally(() => {
+      const fetchUser: FetchUser = before => slots.withSlot(() => refreshUser(tokens, before))
+      const result = refreshIdentity(options, { ticket, saved, tokens, provider, fetchUser }).finally(() => {
         if (underWay.get(saved.key) === result) underWay.delete(saved.key)
       })
       underWay.set(saved.key, result)
@@ -93,7 +93,7 @@ export function createIdentityRefreshes(options: IdentityRefreshOptions): Identi
     async latest(ticket, refreshed) {
       const result = typeof refreshed === 'object' ? underWay.get(refreshed.key) : undefined
       if (!result) return refreshed
-      const latest = await withDeadline(result, WAIT_MS, () => refreshed)
+      const latest = await withDeadline(result, MAX_WAIT_MS, () => refreshed)
       // A sign-out during the wait wins, whatever the result of the call.
       return typeof latest === 'object' ? options.reload(ticket, latest) : latest
     },
@@ -109,7 +109,7 @@ function isWanted({ IDENTITY_REFRESH }: IdentityRefreshOptions['settings'], { pl
   return (IDENTITY_REFRESH ?? (plan.preset === 'idaas' ? 'never' : 'always')) === 'always'
 }
 
-type AskAgain = (before: Parameters<NonNullable<IdentityProvider['refreshUser']>>[1]) => Promise<MappedUser>
+type FetchUser = (before: Parameters<NonNullable<IdentityProvider['refreshUser']>>[1]) => Promise<MappedUser>
 
 interface IdentityRefresh {
   readonly ticket: string
@@ -117,7 +117,7 @@ interface IdentityRefresh {
   readonly saved: LoadedSession
   readonly tokens: TokenSet
   readonly provider: IdentityProvider
-  readonly ask: AskAgain
+  readonly fetchUser: FetchUser
 }
 
 /** Never rejects: a failure leaves the session as it is. */
@@ -125,7 +125,7 @@ async function refreshIdentity(options: IdentityRefreshOptions, refresh: Identit
   const { report } = options
   const { saved } = refresh
   try {
-    return await askAndSave(options, refresh)
+    return await fetchAndSave(options, refresh)
   } catch (error) {
     const reason = error instanceof MenshenError ? error.code : 'unexpected'
     report('identity_refresh_failed', { ...sessionFields(saved), ...errorFields(error), reason })
@@ -133,16 +133,16 @@ async function refreshIdentity(options: IdentityRefreshOptions, refresh: Identit
   }
 }
 
-async function askAndSave(options: IdentityRefreshOptions, refresh: IdentityRefresh): Promise<RefreshResult> {
+async function fetchAndSave(options: IdentityRefreshOptions, refresh: IdentityRefresh): Promise<RefreshResult> {
   const { providers, now, report, readClaims, selectClaims, save } = options
-  const { ticket, saved, tokens, provider, ask } = refresh
+  const { ticket, saved, tokens, provider, fetchUser } = refresh
   const { session } = saved
   const { userInfo, groups = [], idToken } = session
   const before = await readClaims(ticket)
   const { claims, exclusiveClaims } = before
   const askedAt = now()
   const answer = await orVerdict(
-    ask({ userInfo, groups, idToken, claims, exclusiveClaims, isLost: path => isUnknownClaim(before, path) }),
+    fetchUser({ userInfo, groups, idToken, claims, exclusiveClaims, isLost: path => isUnknownClaim(before, path) }),
   )
   // The answer was mapped by the previous configuration, which no longer applies.
   if (providers.get(session.provider) !== provider)

@@ -49,16 +49,16 @@ export function idleEndAfter(seenAt: number, minutes: number): number | undefine
   return minutes > 0 ? seenAt + minutes * MINUTE_MS * 1.25 : undefined
 }
 
-const CHECK_EVERY_MS = 1000
+const CHECK_INTERVAL_MS = 1000
 /** Sessions per check. */
-const MOST_PER_CHECK = 100
+const MAX_PER_CHECK = 100
 /** Per process: about 30 MB. The end of further sessions is noticed at their next request, or they expire. */
-const MOST_WATCHED = 100_000
+const MAX_WATCHED = 100_000
 
 export function createIdleSessions({ store, keyring, now, report, reasons }: IdleOptions): IdleSessions {
   let minutes = 0
   /** How long a session lives after its last written activity. */
-  let longestMs = Number.POSITIVE_INFINITY
+  let maxIdleMs = Number.POSITIVE_INFINITY
   /** Times before this were not written for this setting: they may be older than the last activity. */
   let exactSince = 0
   const writer = createActivityWriter({ store, keyring, now, report })
@@ -70,15 +70,15 @@ export function createIdleSessions({ store, keyring, now, report, reasons }: Idl
   function set(next: number): void {
     minutes = next
     const idleMs = minutes > 0 ? minutes * MINUTE_MS : Number.POSITIVE_INFINITY
-    longestMs = idleMs * 1.25
+    maxIdleMs = idleMs * 1.25
     writer.use(idleMs / 4)
     clearInterval(timer)
-    timer = minutes > 0 ? setInterval(() => void checkOldest(), CHECK_EVERY_MS).unref() : undefined
+    timer = minutes > 0 ? setInterval(() => void checkOldest(), CHECK_INTERVAL_MS).unref() : undefined
     if (minutes === 0) watched.clear()
   }
 
   function endsAt({ key, seenAt }: SeenSession): number {
-    return Math.max(seenAt, writer.unwrittenAt(key) ?? 0, countsSince()) + longestMs
+    return Math.max(seenAt, writer.unwrittenAt(key) ?? 0, countsSince()) + maxIdleMs
   }
 
   /** A time from before the clock was set back is ignored. */
@@ -89,14 +89,14 @@ export function createIdleSessions({ store, keyring, now, report, reasons }: Idl
   /** Nearly every request needs only the first comparison. */
   function isIdle(seen: SeenSession): boolean {
     const at = now()
-    return at >= seen.seenAt + longestMs && at >= endsAt(seen)
+    return at >= seen.seenAt + maxIdleMs && at >= endsAt(seen)
   }
 
   function watch(activity: Activity): void {
     const { key } = activity.loaded
     watched.delete(key)
     watched.set(key, activity)
-    const [oldest] = watched.size > MOST_WATCHED ? watched.keys() : []
+    const [oldest] = watched.size > MAX_WATCHED ? watched.keys() : []
     if (oldest !== undefined) watched.delete(oldest)
   }
 
@@ -119,7 +119,7 @@ export function createIdleSessions({ store, keyring, now, report, reasons }: Idl
     try {
       const due: Activity[] = []
       for (const activity of watched.values()) {
-        if (due.length === MOST_PER_CHECK || now() < Math.max(activity.at, countsSince()) + longestMs) break
+        if (due.length === MAX_PER_CHECK || now() < Math.max(activity.at, countsSince()) + maxIdleMs) break
         due.push(activity)
       }
       await Promise.all(due.map(checkWatched))
@@ -185,7 +185,7 @@ function withoutTokens({ key, signedInAt, session }: LoadedSession): ActiveSessi
 
 const KEY = 'idle'
 const exactSchema = z.object({ minutes: z.number(), since: z.number() })
-const KEPT_MS = 10 * 365 * 24 * 3_600_000
+const RECORD_TTL_MS = 10 * 365 * 24 * 3_600_000
 
 /** From now on if the store does not answer. */
 async function readExactSince(
@@ -204,7 +204,7 @@ async function readExactSince(
     }
     const entry = {
       value: sealValue(publicPart, encodeJson({ minutes, since: now }), KEY),
-      expiresAt: now + KEPT_MS,
+      expiresAt: now + RECORD_TTL_MS,
       labels: [],
     }
     if (stored) await store.replace(KEY, entry, stored.version)

@@ -7,14 +7,14 @@ import { sessionFields } from './fields.ts'
 import { type DataKeys, newSummary, type SummarizedSession, summaryOf, withSeenAt } from './record.ts'
 import type { StoredSessionsOptions } from './stored-sessions.ts'
 
-const NOTE_AGAIN_MS = 10_000
+const RETRY_MS = 10_000
 /** The precision of "last seen": a request must not cost a write. */
-const SEEN_STEP_MS = 5 * 60_000
+const LAST_SEEN_PRECISION_MS = 5 * 60_000
 /**
  * Enough for 100,000 users who are always active. If far more return at the same time, a write for each would cost several times
  * what their requests do. Sessions that are left out are written at a later request.
  */
-const MOST_A_SECOND = 350
+const MAX_PER_SECOND = 350
 
 export function createLastSeen({
   store,
@@ -23,7 +23,7 @@ export function createLastSeen({
   report,
 }: Pick<StoredSessionsOptions, 'store' | 'keyring' | 'now' | 'report'>): (loaded: LoadedSession) => void {
   const noting = new Set<string>()
-  const mayNote = createLimit(MOST_A_SECOND)
+  const mayNote = createLimit(MAX_PER_SECOND)
   let isFailing = false
 
   async function note(loaded: LoadedSession): Promise<void> {
@@ -43,13 +43,13 @@ export function createLastSeen({
 
   return loaded => {
     const at = now()
-    if (at - loaded.seenAt < SEEN_STEP_MS || noting.has(loaded.key) || !mayNote(at)) return
+    if (at - loaded.seenAt < LAST_SEEN_PRECISION_MS || noting.has(loaded.key) || !mayNote(at)) return
     const { key } = loaded
     noting.add(key)
     note(loaded)
       .catch((error: unknown) => reportFailure(error, loaded))
       // A store that cannot be written is not tried again at every request.
-      .finally(() => setTimeout(() => noting.delete(key), NOTE_AGAIN_MS).unref())
+      .finally(() => setTimeout(() => noting.delete(key), RETRY_MS).unref())
   }
 }
 
@@ -64,13 +64,13 @@ export function seenEntry(
   return withSeenAt(stored, summary, seenAt, key, keys)
 }
 
-function createLimit(most: number): (at: number) => boolean {
+function createLimit(maxPerSecond: number): (at: number) => boolean {
   let second = 0
   let count = 0
   return at => {
     const current = Math.floor(at / 1000)
     if (current !== second) count = 0
     second = current
-    return count++ < most
+    return count++ < maxPerSecond
   }
 }

@@ -30,18 +30,18 @@ interface LateVerification {
   failed(error: InvalidToken | SubjectMismatch): Promise<void>
 }
 
-const FIRST_PAUSE_MS = 1000
-const LONGEST_PAUSE_MS = 30_000
+const INITIAL_BACKOFF_MS = 1000
+const MAX_BACKOFF_MS = 30_000
 /** Beyond this number, verification is left to the next refresh. */
-const MOST = 2000
+const MAX_PENDING = 2000
 
 export function createLateVerifications({ now }: { readonly now: () => number }): LateVerifications {
   const stopped = new AbortController()
-  const underWay = new Set<Promise<void>>()
+  const pending = new Set<Promise<void>>()
 
   async function run({ tokens, verify, done, failed }: LateVerification): Promise<void> {
     const expiresAt = tokens.receivedAt + tokens.expiresIn * 1000
-    for (let wait = FIRST_PAUSE_MS; now() < expiresAt; wait = Math.min(wait * 2, LONGEST_PAUSE_MS)) {
+    for (let wait = INITIAL_BACKOFF_MS; now() < expiresAt; wait = Math.min(wait * 2, MAX_BACKOFF_MS)) {
       await pause(wait, undefined, { signal: stopped.signal, ref: false })
       try {
         return await done(await verify())
@@ -53,17 +53,17 @@ export function createLateVerifications({ now }: { readonly now: () => number })
 
   return {
     begin(work) {
-      if (underWay.size >= MOST || stopped.signal.aborted) return
+      if (pending.size >= MAX_PENDING || stopped.signal.aborted) return
       // Not awaited: a failure leaves the session as it is.
       const result = run(work)
         .catch(() => {})
-        .finally(() => underWay.delete(result))
-      underWay.add(result)
+        .finally(() => pending.delete(result))
+      pending.add(result)
     },
 
     async stop() {
       stopped.abort()
-      await Promise.all(underWay)
+      await Promise.all(pending)
     },
   }
 }

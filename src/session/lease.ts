@@ -42,7 +42,7 @@ const ID_BYTES = 16
 const POLL_MS = 100
 /** How long after a failed call the store is first asked whether it has executed it; each time after that is twice as long. */
 const FIRST_LOOK_MS = 250
-const MOST_LOST = 10_000
+const MAX_LOST = 10_000
 /** How much longer a lease lives than the slowest call and its retries. */
 const MARGIN_MS = 5000
 
@@ -55,7 +55,7 @@ export function createLeases(store: Store, lifeMs: number, now: () => number, re
   const keyOf = (name: string) => `lease:${name}`
   const releasing = new Map<string, Promise<void>>()
   /** The ids of leases without a holder that the store may have. */
-  const lost = new LRUCache<string, Uint8Array>(atMost(MOST_LOST))
+  const lost = new LRUCache<string, Uint8Array>(atMost(MAX_LOST))
 
   const entryOf = (id: Uint8Array, expiresAt: number) => ({ value: id, expiresAt, labels: [] })
 
@@ -132,8 +132,8 @@ export function createLeases(store: Store, lifeMs: number, now: () => number, re
         },
         release() {
           clearInterval(renewal)
-          const given = giveBack(name, id, latest).finally(() => releasing.delete(name))
-          releasing.set(name, given)
+          const released = giveBack(name, id, latest).finally(() => releasing.delete(name))
+          releasing.set(name, released)
         },
         letExpire: () => clearInterval(renewal),
       }

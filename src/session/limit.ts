@@ -33,8 +33,8 @@ interface LimitOptions {
 
 export function createSessionLimit({ store, keyring, reasons, idle, report }: LimitOptions): SessionLimit {
   let most = 0
-  const latests = createTurns<number>()
-  const enforcements = createTurns<void>()
+  const latests = createSerialQueues<number>()
+  const enforcementQueues = createSerialQueues<void>()
 
   const labelOf = async (session: Session) => userLabel(userIdOf(session), await keyring.current())
 
@@ -82,7 +82,7 @@ export function createSessionLimit({ store, keyring, reasons, idle, report }: Li
     async enforce({ session }) {
       if (most === 0) return
       const label = await labelOf(session)
-      await enforcements.join(label, () => endBeyond(label, session))
+      await enforcementQueues.join(label, () => endBeyond(label, session))
     },
   }
 }
@@ -95,7 +95,7 @@ function newestFirst(one: StoredEntry, other: StoredEntry): number {
  * Work that starts after a call serves that call, and all others that wait. If a user signs in a hundred times at the same time,
  * that takes a few scans of their sessions, not a hundred scans of a hundred sessions.
  */
-function createTurns<T>(): { join(name: string, work: () => Promise<T>): Promise<T> } {
+function createSerialQueues<T>(): { join(name: string, work: () => Promise<T>): Promise<T> } {
   const running = new Map<string, Promise<T>>()
   const waiting = new Map<string, Promise<T>>()
 

@@ -130,16 +130,16 @@ export function createSessionListing({
     return { count: own.count + other.count, ...(user === undefined ? {} : { user }) }
   }
 
-  const livingIn = (page: SessionPage) => ({ ...page, sessions: page.sessions.filter(isAlive) })
+  const withoutExpired = (page: SessionPage) => ({ ...page, sessions: page.sessions.filter(isAlive) })
 
   async function listWith(label: string, query: { after?: string | undefined; limit: number }): Promise<SessionPage> {
-    const page = livingIn(pageOf(await store.list({ label, ...query }), await keyring.current()))
+    const page = withoutExpired(pageOf(await store.list({ label, ...query }), await keyring.current()))
     return { ...page, sessions: page.sessions.sort((one, other) => sinceOf(other) - sinceOf(one)) }
   }
 
   return {
     async newest(query) {
-      return livingIn(pageOf(await store.newest(query), await keyring.current()))
+      return withoutExpired(pageOf(await store.newest(query), await keyring.current()))
     },
 
     async list({ username, ...query }) {
@@ -149,7 +149,9 @@ export function createSessionListing({
 
     async newestNamed(username, { before, limit }) {
       const keys = await keyring.current()
-      return livingIn(pageOf(await newestWith(store, labelOf('username', username, keys), { before, limit }), keys))
+      return withoutExpired(
+        pageOf(await newestWith(store, labelOf('username', username, keys), { before, limit }), keys),
+      )
     },
 
     listOf: async (user, query) => listWith(userLabel(user, await keyring.current()), query),
@@ -226,14 +228,14 @@ function listedOf(entry: StoredEntry, keys: DataKeys): ListedSession {
 }
 
 // The newest entries with a label. A store lists them in the order of their keys, so all of them are read for one page, but
-// only the page is kept. To keep a page fast, at most `MOST_SORTED` are read; the others form a part that is listed separately.
+// only the page is kept. To keep a page fast, at most `MAX_SORTED` are read; the others form a part that is listed separately.
 //
 //   15,000 entries   the first page reads those up to the key k (10,000), and has the newest of them
 //   next             1763450000000:aB3d…::k…   older than this one, from the first key to k
 //                    ::k…:                     all of the first part was listed: from k to the end
 
-const MOST_SORTED = 10_000
-const READ_AT_ONCE = 200
+const MAX_SORTED = 10_000
+const PAGE_SIZE = 200
 
 /** Where a page begins: only entries before `since` and `key`, whose keys are after `from` and not after `to`. */
 const START = /^(?:(\d{1,16}):([\w-]{43}))?(?::([\w-]{43})?:([\w-]{43})?)?$/
@@ -264,13 +266,13 @@ async function newestWith(
   let end = to
   let after = from
   for (let read = 0; ; ) {
-    const { entries, next } = await store.list({ label, after, limit: READ_AT_ONCE })
+    const { entries, next } = await store.list({ label, after, limit: PAGE_SIZE })
     const inside = entries.filter(entry => (end === undefined || entry.key <= end) && (!last || isOlder(entry, last)))
     newest = [...newest, ...inside].sort((one, other) => (isOlder(other, one) ? -1 : 1)).slice(0, limit + 1)
     read += entries.length
     after = next
     if (next === undefined || (end !== undefined && next >= end)) break
-    if (end === undefined && read >= MOST_SORTED) {
+    if (end === undefined && read >= MAX_SORTED) {
       end = next
       break
     }

@@ -285,7 +285,7 @@ export interface SessionSummary extends SignInOrigin {
 }
 
 /** Longer than the user agent of any browser. */
-const LONGEST_USER_AGENT = 256
+const MAX_USER_AGENT_LENGTH = 256
 
 const summarySchema: z.ZodType<SessionSummary> = z.object({
   username: z.string(),
@@ -323,7 +323,7 @@ export function newSummary(session: SummarizedSession, times: SessionTimes, orig
 export function boundedOrigin({ address, userAgent }: SignInOrigin): SignInOrigin {
   return {
     ...(address === undefined ? {} : { address }),
-    ...(userAgent === undefined ? {} : { userAgent: userAgent.slice(0, LONGEST_USER_AGENT) }),
+    ...(userAgent === undefined ? {} : { userAgent: userAgent.slice(0, MAX_USER_AGENT_LENGTH) }),
   }
 }
 

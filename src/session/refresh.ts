@@ -129,14 +129,14 @@ interface RefreshInFlight {
 }
 
 /** Short: users see an error page until it is over. */
-const LONGEST_OUTAGE_PAUSE_MS = 5000
+const MAX_OUTAGE_BACKOFF_MS = 5000
 const MARGIN_MS = 5000
 
 /**
  * The longest refresh, with OpenID Connect and nothing cached: discovery, its host names, the tokens with their retries (one and a
  * half, and with DPoP two more), the keys, and the keys again if the signing key is new.
  */
-function longestRefresh(providerTimeoutMs: number): number {
+function maxRefreshMs(providerTimeoutMs: number): number {
   return providerTimeoutMs * 8 + MARGIN_MS
 }
 
@@ -146,10 +146,10 @@ export function createRefresher(options: RefresherOptions): Refresher {
   const context: RefreshContext = {
     ...options,
     leaseMs,
-    longestMs: longestRefresh(settings.PROVIDER_TIMEOUT_MS),
+    longestMs: maxRefreshMs(settings.PROVIDER_TIMEOUT_MS),
     leases: createLeases(store, leaseMs, now, report),
     backoffs: createBackoffs(now),
-    outages: createBackoffs(now, LONGEST_OUTAGE_PAUSE_MS),
+    outages: createBackoffs(now, MAX_OUTAGE_BACKOFF_MS),
     // No limit on waiting: a refusal would sign the user out.
     slots: createSlots(settings.PROVIDER_PARALLEL_CALLS, Number.POSITIVE_INFINITY),
     identityRefreshes: createIdentityRefreshes(options),
@@ -204,7 +204,7 @@ async function rejectAfterGrace(abandoned: Promise<never>): Promise<never> {
   try {
     return await abandoned
   } catch (error) {
-    await pause(2 * LONGEST_SAVE_WAIT_MS)
+    await pause(2 * MAX_SAVE_BACKOFF_MS)
     throw error
   }
 }
@@ -283,8 +283,8 @@ async function refreshAsHolder(context: RefreshContext, refresh: Refresh, lease:
     const provider = providerOf(context, session)
     const tokens = await provider.refresh({ ...session, refreshToken })
     const saved = await saveTokens(context, refresh, latest, tokens)
-    backoffs.forget(seen.key)
-    outages.forget(outageKey(seen))
+    backoffs.reset(seen.key)
+    outages.reset(outageKey(seen))
     if (saved) {
       report('session_refreshed', sessionFields(seen))
       if (tokens.verify) verifyLater(context, ticket, saved, provider, { ...tokens, verify: tokens.verify })
@@ -350,7 +350,7 @@ async function failRefresh(
   }
   // If another process has the lease by now, it may be about to succeed.
   if (!(await lease.isOurs())) return LEASED
-  backoffs.forget(seen.key)
+  backoffs.reset(seen.key)
   const ended =
     error instanceof SubjectMismatch
       ? await endSession(context, seen, 'subject_changed', { during: 'refresh' })
@@ -414,8 +414,8 @@ function isValid({ session }: LoadedSession, now: number): boolean {
 
 // New tokens are saved however long it takes, or revoked if their session has ended.
 
-const FIRST_SAVE_WAIT_MS = 50
-const LONGEST_SAVE_WAIT_MS = 800
+const INITIAL_SAVE_BACKOFF_MS = 50
+const MAX_SAVE_BACKOFF_MS = 800
 /** Failed attempts to save after which requests give up, while saving goes on. */
 const SAVES_BEFORE_GIVING_UP = 6
 
@@ -427,7 +427,7 @@ async function saveTokens(
   tokens: TokenSet,
 ): Promise<LoadedSession | undefined> {
   const expiresAt = tokens.receivedAt + tokens.expiresIn * 1000
-  let wait = FIRST_SAVE_WAIT_MS
+  let wait = INITIAL_SAVE_BACKOFF_MS
   for (let failures = 1; ; failures++) {
     try {
       return await save(ticket, latest, { tokens })
@@ -436,7 +436,7 @@ async function saveTokens(
       report('tokens_not_saved', { ...sessionFields(latest), ...errorFields(error) })
       if (failures === SAVES_BEFORE_GIVING_UP) abandonWaiters(error)
       await pause(wait)
-      wait = Math.min(wait * 2, LONGEST_SAVE_WAIT_MS)
+      wait = Math.min(wait * 2, MAX_SAVE_BACKOFF_MS)
     }
   }
 }

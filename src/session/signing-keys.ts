@@ -72,7 +72,7 @@ export function createSigningKeys(store: Store, keyring: Pick<DataKeyring, 'curr
   function keep(name: string, key: StoredKey): void {
     known.delete(name)
     known.set(name, key)
-    for (const oldest of known.keys()) if (known.size > MOST_KNOWN) known.delete(oldest)
+    for (const oldest of known.keys()) if (known.size > MAX_KNOWN) known.delete(oldest)
   }
 
   async function open(stored: StoredEntry, { publicPart }: DataKeys): Promise<StoredKey | undefined> {
@@ -116,7 +116,7 @@ export function createSigningKeys(store: Store, keyring: Pick<DataKeyring, 'curr
 }
 
 /** The current and the next key, also while the month or the data keys change. */
-const MOST_KNOWN = 4
+const MAX_KNOWN = 4
 
 function recordName(number: number, dataKeys: DataKeys): string {
   return `signing:${number}:${idOfDataKeys(dataKeys)}`

@@ -17,7 +17,7 @@ import type { RevocableKeys, SignInContext } from './context.ts'
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
 /** Measured from `iat`: some providers send no `exp`. Processed tokens are remembered for longer than that. */
-const OLDEST_SECONDS = 300
+const MAX_TOKEN_AGE_SECONDS = 300
 
 /** Absent or generic, as older providers send it; never that of another kind of token. */
 const TYPE = /^(application\/)?(logout\+)?jwt$/i
@@ -66,10 +66,10 @@ export async function backchannelLogout(
     ...(ended.user === undefined ? {} : { user: ended.user }),
   }
   if (revoked > 0)
-    observe.report('key_revoked', { ...requestFields(request), ...whoseOf(claims), by: 'provider', revoked })
+    observe.report('key_revoked', { ...requestFields(request), ...logoutSubject(claims), by: 'provider', revoked })
   // After a sign-out here, the provider notifies us of it, too.
   const code = ended.count > 0 ? 'session_ended' : 'no_session_to_end'
-  observe.report(code, { ...requestFields(request), ...whoseOf(claims), ...fields })
+  observe.report(code, { ...requestFields(request), ...logoutSubject(claims), ...fields })
   return jsonAnswer(pages, {})
 }
 
@@ -94,7 +94,7 @@ async function endKeys(keys: RevocableKeys, provider: Provider, { sub, sid }: Lo
 }
 
 /** Without a `sub`, a hash identifies the provider's session: its id is only for the provider. */
-function whoseOf({ sub, sid = '' }: LogoutClaims): { sub: string } | { session: string } {
+function logoutSubject({ sub, sid = '' }: LogoutClaims): { sub: string } | { session: string } {
   return sub === undefined ? { session: hash('sha256', sid, 'base64url') } : { sub }
 }
 
@@ -136,7 +136,8 @@ async function readLogout(
     if (!read.success) throw new InvalidToken('logout token', wrongIn(read.error))
     const { claims } = read.data
     const age = now() / 1000 - claims.iat
-    if (age > OLDEST_SECONDS) throw new InvalidToken('logout token', 'iat', quoted(`it is ${Math.round(age)} s old`))
+    if (age > MAX_TOKEN_AGE_SECONDS)
+      throw new InvalidToken('logout token', 'iat', quoted(`it is ${Math.round(age)} s old`))
     if (age < -TOLERANCE_SECONDS)
       throw new InvalidToken(
         'logout token',
@@ -169,7 +170,7 @@ async function isRepeated({ store }: SignInContext, claims: LogoutClaims): Promi
 
 /** False if it was already remembered. */
 async function remember({ store, now }: SignInContext, claims: LogoutClaims): Promise<boolean> {
-  const expiresAt = now() + 2 * OLDEST_SECONDS * 1000
+  const expiresAt = now() + 2 * MAX_TOKEN_AGE_SECONDS * 1000
   return (await store.create(storeKey(claims), { value: new Uint8Array(), expiresAt, labels: [] })) !== undefined
 }
 

@@ -5,7 +5,7 @@
 //     findAttempt               the attempt and its provider                    or: a late callback
 //     checkSender               that provider sent the answer, to its address
 //     attempts.take             the attempt is used up from here on             or: a late callback
-//     askProvider               redeem the code, fetch the user                 in a slot of the provider
+//     callProvider               redeem the code, fetch the user                 in a slot of the provider
 //     checkUser                 `require` of the provider, and the user of a step-up
 //     openSession               onSignIn, store the session
 //     answerSignedIn            end the former session, set the cookie, redirect to the requested page
@@ -52,7 +52,7 @@ import { failTestSignIn, finishTestSignIn, type TestAttempt } from './test-sign-
 
 const HOME = '/'
 /** Longer than any real code, short enough for a header. */
-const LONGEST_ERROR = 1024
+const MAX_ERROR_LENGTH = 1024
 
 export async function finishSignIn(context: SignInContext, request: GatewayRequest): Promise<OwnAnswer> {
   const { auth, pages, observe } = context
@@ -180,8 +180,8 @@ function readAuthorizationAnswer(
   const [code, ...moreCodes] = new Set(codesByName.flat())
   const [state, ...moreStates] = query.getAll('state').filter(Boolean)
   if (moreErrors.length > 0) return { error: 'callback_error' }
-  const description = query.get('error_description')?.slice(0, LONGEST_ERROR)
-  if (error) return { error: error.slice(0, LONGEST_ERROR), description }
+  const description = query.get('error_description')?.slice(0, MAX_ERROR_LENGTH)
+  if (error) return { error: error.slice(0, MAX_ERROR_LENGTH), description }
   if (moreCodes.length > 0 || codesByName.some(({ length }) => length > 1)) return { error: 'callback_error' }
   if (!code) return { error: 'missing_code' }
   if (moreStates.length > 0 || !state || !looksLikeState(state, plans)) return { error: 'invalid_state' }
@@ -247,9 +247,9 @@ async function finishAttempt(
   return result
 }
 
-const AT_ANOTHER = 'the answer came to another address than that of the provider that was asked'
-const OF_ANOTHER = 'the answer names another provider than the attempt was started with'
-const ANOTHER_USER = 'a different user signed in than the one who had to sign in again'
+const WRONG_CALLBACK = 'the answer came to another address than that of the provider that was asked'
+const WRONG_ISSUER = 'the answer names another provider than the attempt was started with'
+const DIFFERENT_USER = 'a different user signed in than the one who had to sign in again'
 const REFUSED_BY_HOOK = 'onSignIn of the application returned false'
 
 /** An answer that another provider sent is refused before anything is used up. */
@@ -261,17 +261,18 @@ async function checkSender(
 ): Promise<SignInFailure | undefined> {
   const { id, callbackPath } = provider.plan
   // RFC 9700, 4.4.2.2: an answer of one provider is not accepted at the address of another.
-  if (request.path !== callbackPath) return new SignInFailure('callback_error', { provider: id, detail: AT_ANOTHER })
+  if (request.path !== callbackPath)
+    return new SignInFailure('callback_error', { provider: id, detail: WRONG_CALLBACK })
   // RFC 9207.
   const isAccepted = await orFailure(id, 'token_error', provider.acceptsCallbackIssuer(answer.issuers))
   if (isAccepted instanceof SignInFailure) return isAccepted
-  return isAccepted && !(await isOfAnother(providers, provider, answer))
+  return isAccepted && !(await isFromOtherIssuer(providers, provider, answer))
     ? undefined
-    : new SignInFailure('callback_error', { provider: id, detail: OF_ANOTHER })
+    : new SignInFailure('callback_error', { provider: id, detail: WRONG_ISSUER })
 }
 
 /** A provider without a known issuer accepts any `iss`, except one by which another provider identifies itself. */
-async function isOfAnother(
+async function isFromOtherIssuer(
   providers: Providers,
   provider: Provider,
   { issuers }: AuthorizationAnswer,
@@ -317,7 +318,7 @@ async function signInUser(
   provider: Provider,
   attempt: Attempt | undefined,
 ): Promise<OwnAnswer | SignInFailure> {
-  const asked = await withSlot(request, provider, calls => askProvider(provider.plan, calls, answer, attempt))
+  const asked = await withSlot(request, provider, calls => callProvider(provider.plan, calls, answer, attempt))
   if (asked instanceof SignInFailure) return asked
   // The slot is free again: what the application does with the user does not delay the next sign-ins.
   const opening = openSessionFor(context, request, provider, asked, attempt)
@@ -333,7 +334,7 @@ interface ProviderResult {
 }
 
 /** The steps that call the provider. */
-async function askProvider(
+async function callProvider(
   plan: ProviderPlan,
   calls: SignInCalls,
   { code, state }: AuthorizationAnswer,
@@ -393,7 +394,7 @@ async function checkUser(
     return user
   }
   if (attempt?.stepUp && !(await isSameUser(context, request, provider, user, attempt.stepUp)))
-    return new SignInFailure('callback_error', { provider: provider.plan.id, detail: ANOTHER_USER })
+    return new SignInFailure('callback_error', { provider: provider.plan.id, detail: DIFFERENT_USER })
   return user
 }
 

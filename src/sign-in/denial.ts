@@ -26,7 +26,7 @@ import {
 import { callerOf } from '../http/caller.ts'
 import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
-import { LONGEST_IN_COOKIE, returnQuery, safeReturnPath, signReturnPath } from '../http/return-path.ts'
+import { MAX_PATH_LENGTH_IN_COOKIE, returnQuery, safeReturnPath, signReturnPath } from '../http/return-path.ts'
 import type { Admission, CallerIdentification } from '../identify/admission.ts'
 import { recordAdmission } from '../identify/admit.ts'
 import { REQUEST_ID, type RequestOutcome, requestFields } from '../observe/observed-request.ts'
@@ -126,7 +126,7 @@ const TAB_SECONDS = 24 * 3600
 function tabQuery(context: SignInContext, { headers }: GatewayRequest, wanted = '/'): string {
   const path = returnPathTo(context.pages, wanted)
   if (path === undefined || path === '/') return ''
-  if (!headers['user-agent']?.startsWith('Mozilla/') && path.length <= LONGEST_IN_COOKIE) return ''
+  if (!headers['user-agent']?.startsWith('Mozilla/') && path.length <= MAX_PATH_LENGTH_IN_COOKIE) return ''
   return returnQuery(path, signedForForm(context, path))
 }
 
@@ -205,7 +205,7 @@ export function returnCookie({ now, auth, pages }: SignInContext, wanted: string
   const { cookies, keys } = auth
   const path = returnPathTo(pages, wanted)
   // No cookie is better than the cookie of the previous page.
-  if (!path || path.length > LONGEST_IN_COOKIE) return clearCookie(cookies.returnPath)
+  if (!path || path.length > MAX_PATH_LENGTH_IN_COOKIE) return clearCookie(cookies.returnPath)
   const value = signReturnPath(path, now() + RETURN_SECONDS * 1000, keys.returnPath)
   return setCookie(cookies.returnPath, value, RETURN_SECONDS)
 }

@@ -32,7 +32,7 @@ export interface Hooks {
 export type SignInResult = object | boolean | null | undefined | void
 
 export const NO_HOOKS: Hooks = {}
-const MOST_DATA_BYTES = 16 * 1024
+const MAX_DATA_BYTES = 16 * 1024
 /** Longer than a call to a database takes, shorter than browsers and proxies wait. */
 const DEADLINE_MS = 10_000
 
@@ -79,12 +79,12 @@ export function createHookCalls({ hooks, providers, settings, report }: HookCall
     async signIn(request, session) {
       if (!onSignIn) return undefined
       try {
-        const data = await inTime('onSignIn', () => onSignIn(userOf({ session })))
+        const data = await withHookTimeout('onSignIn', () => onSignIn(userOf({ session })))
         if (data === false) throw new SignInRefusal()
         return data === true || data === undefined || data === null ? undefined : checkedData('onSignIn', data)
       } catch (error) {
         if (error instanceof SignInRefusal) throw error
-        if (error instanceof HookTooLate)
+        if (error instanceof HookTimeoutError)
           report('hook_failed', { ...errorFields(error), ...requestFields(request), hook: 'onSignIn' })
         throw new HookError(session.userInfo.username, error)
       }
@@ -93,7 +93,7 @@ export function createHookCalls({ hooks, providers, settings, report }: HookCall
     async signOut(request, closed) {
       if (!onSignOut) return
       try {
-        await inTime('onSignOut', () => onSignOut(userOf(closed)))
+        await withHookTimeout('onSignOut', () => onSignOut(userOf(closed)))
       } catch (error) {
         report('hook_failed', {
           ...errorFields(error),
@@ -106,16 +106,16 @@ export function createHookCalls({ hooks, providers, settings, report }: HookCall
   }
 }
 
-class HookTooLate extends MenshenError {
+class HookTimeoutError extends MenshenError {
   constructor(hook: keyof Hooks) {
     super('hook_timeout', `${hook} of the application was not done within ${DEADLINE_MS / 1000} s.`)
   }
 }
 
 /** A function that never returns must not block a sign-in forever. */
-async function inTime<Result>(hook: keyof Hooks, call: () => Result): Promise<Awaited<Result>> {
+async function withHookTimeout<Result>(hook: keyof Hooks, call: () => Result): Promise<Awaited<Result>> {
   return withDeadline(Promise.resolve(call()), DEADLINE_MS, () => {
-    throw new HookTooLate(hook)
+    throw new HookTimeoutError(hook)
   })
 }
 
@@ -133,10 +133,10 @@ export function checkedData(source: DataSource, data: unknown): SessionData {
   const written = isObject ? writeJson(source, data) : undefined
   if (!written?.startsWith('{')) throw new MenshenError('bad_settings', `${source}: expected ${EXPECTED[source]}.`)
   const bytes = Buffer.byteLength(written)
-  if (bytes > MOST_DATA_BYTES)
+  if (bytes > MAX_DATA_BYTES)
     throw new MenshenError(
       'bad_settings',
-      `${source}: the data has ${bytes} bytes of JSON; expected at most ${MOST_DATA_BYTES}, for example the key of a row in your database.`,
+      `${source}: the data has ${bytes} bytes of JSON; expected at most ${MAX_DATA_BYTES}, for example the key of a row in your database.`,
     )
   return JSON.parse(written)
 }

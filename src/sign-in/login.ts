@@ -44,7 +44,10 @@ export async function showLogin(context: SignInContext, request: GatewayRequest)
       (await deviceProofPage(context, request, wanted)) ?? (await redirectToProvider(context, request, query))
     if (onward) return onward
   }
-  const [signedIn, isStoreAway] = await Promise.all([signedInUser(context, request, wanted), isAway(context, request)])
+  const [signedIn, isStoreUnavailable] = await Promise.all([
+    signedInUser(context, request, wanted),
+    detectStoreOutage(context, request),
+  ])
   const html = loginPage(languageOf(pages, request), {
     missing,
     ways: await signInOptions(auth.providers, wanted !== undefined && wanted !== '/'),
@@ -52,7 +55,7 @@ export async function showLogin(context: SignInContext, request: GatewayRequest)
     error,
     requestId: error === undefined ? request.observed.requestId : observe.failedRequests.idFor(request, error),
     signedIn,
-    isStoreAway,
+    isStoreUnavailable,
     isStoreFailure: error !== undefined && observe.failedRequests.isByStore(request, error),
     endReason: signedIn ? undefined : await endReasonOf(context, request),
     signedOut: signedOutAtHost ? 'here' : signedOut?.where,
@@ -123,7 +126,7 @@ function isShown(request: GatewayRequest): boolean {
 const STORE_DEADLINE_MS = 1000
 
 /** Whether the store is unavailable. Shown before the user leaves, because no sign-in at the provider could succeed. */
-async function isAway({ store, observe }: SignInContext, request: GatewayRequest): Promise<boolean> {
+async function detectStoreOutage({ store, observe }: SignInContext, request: GatewayRequest): Promise<boolean> {
   try {
     return await withDeadline(
       store.ready().then(() => false),
@@ -214,7 +217,7 @@ export async function startSignIn(
   const asked = wantedByForm(context, request, form)
   if (form.has(VISITOR_FIELD) && (await signedInUser(context, request, undefined)))
     return continueAnswer(context, request, (asked.returnPath ?? '/') + (asked.fragment ?? ''))
-  const started = await startAttempt(context, request, provider, { kept: asked }).catch(unlessStoreAway)
+  const started = await startAttempt(context, request, provider, { kept: asked }).catch(storeUnavailableOrThrow)
   if (started === 'store_away') {
     context.observe.report('login_without_store', requestFields(request))
     return errorAnswer(pages, request, 'sign_in_unavailable', { headers: { 'retry-after': '5' }, outcome: 'error' })
@@ -229,7 +232,7 @@ export async function startSignIn(
   return redirectAnswer(pages, request.method, location, { cookies })
 }
 
-function unlessStoreAway(error: unknown): 'store_away' {
+function storeUnavailableOrThrow(error: unknown): 'store_away' {
   if (error instanceof MenshenError && error.code === 'store_unavailable') return 'store_away'
   throw error
 }
@@ -239,7 +242,7 @@ function continueAnswer({ pages }: SignInContext, request: GatewayRequest, locat
   return isByScript(request) ? jsonAnswer(pages, { location }) : redirectAnswer(pages, request.method, location)
 }
 
-const LONGEST_FRAGMENT = 2048
+const MAX_FRAGMENT_LENGTH = 2048
 
 /** The page of this tab. A form without one, such as that of a program, uses the page in the cookie. */
 function wantedByForm(context: SignInContext, request: GatewayRequest, form: URLSearchParams): ReturnTarget {
@@ -247,7 +250,7 @@ function wantedByForm(context: SignInContext, request: GatewayRequest, form: URL
   const returnPath = (signed && verifiedPath(context, signed)) || returnPathOf(context, request)
   const fragment = form.get(FRAGMENT_FIELD) ?? undefined
   const isUsable =
-    fragment !== undefined && /^(?:#[\x21-\x7e]*)?$/.test(fragment) && fragment.length <= LONGEST_FRAGMENT
+    fragment !== undefined && /^(?:#[\x21-\x7e]*)?$/.test(fragment) && fragment.length <= MAX_FRAGMENT_LENGTH
   return { ...(returnPath && { returnPath }), ...(isUsable && { fragment }) }
 }
 

@@ -17,7 +17,7 @@ import { isFromOwnOrigin, isOwnForm, isOwnNavigation } from '../util/fetch-metad
 import type { NextPage, SignInContext } from './context.ts'
 
 /** The query that always asks first: for a redirect back to the question, which would count as a navigation of our own. */
-export const ASK_FIRST = '?ask'
+export const CONFIRM_QUERY = '?ask'
 
 export async function signOut(
   context: SignInContext,
@@ -26,7 +26,7 @@ export async function signOut(
 ): Promise<OwnAnswer> {
   const { auth, observe } = context
   const ticket = await ticketOf(context, request)
-  if (!isDeliberate(context.settings, request)) return askFirst(context, request, ticket)
+  if (!isUserNavigation(context.settings, request)) return askConfirmation(context, request, ticket)
   const closed =
     ticket &&
     (await auth.sessions.close(ticket, unconfirmed => {
@@ -66,12 +66,12 @@ export async function signOutEverywhere(
 }
 
 /** Not an image, a frame, a prefetch or a link of another site. */
-function isDeliberate({ BASE_URL }: Settings, request: GatewayRequest): boolean {
-  if (request.search === ASK_FIRST) return false
+function isUserNavigation({ BASE_URL }: Settings, request: GatewayRequest): boolean {
+  if (request.search === CONFIRM_QUERY) return false
   return request.method === 'POST' ? isFromOwnOrigin(request, BASE_URL) : isOwnNavigation(request, BASE_URL)
 }
 
-async function askFirst(
+async function askConfirmation(
   context: SignInContext,
   request: GatewayRequest,
   ticket: string | undefined,
@@ -84,7 +84,7 @@ async function askFirst(
 }
 
 /** The Back button must not show pages of a user who has signed out, not even cached ones. */
-const FORGET_PAGES = { 'clear-site-data': '"cache"' }
+const CLEAR_CACHE_HEADERS = { 'clear-site-data': '"cache"' }
 
 function signedOut(
   context: SignInContext,
@@ -101,7 +101,7 @@ function signedOut(
   ]
   return redirectAnswer(pages, request.method, location, {
     cookies,
-    headers: FORGET_PAGES,
+    headers: CLEAR_CACHE_HEADERS,
   })
 }
 

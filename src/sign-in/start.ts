@@ -31,12 +31,12 @@ export interface AttemptRedirect {
 }
 
 /** Limits the size of the Cookie header; further attempts share one secret. */
-const MOST_COOKIES = 8
+const MAX_ATTEMPT_COOKIES = 8
 
 /** Whether attempts of other tabs are in flight: their answers may still replace the secret that all tabs share. */
-function isBesideOthers({ headers }: GatewayRequest, { attempt }: CookieNames): boolean {
+function hasOtherAttempts({ headers }: GatewayRequest, { attempt }: CookieNames): boolean {
   const others = (headers.cookie ?? '').split(`${attempt}_`).length - 1
-  return others > 0 && others < MOST_COOKIES
+  return others > 0 && others < MAX_ATTEMPT_COOKIES
 }
 
 /** The caller has already counted the request: see RateLimit. */
@@ -51,7 +51,7 @@ export async function startAttempt(
   const { browser, authorization } = await attempts.start(provider.plan, known, kept)
   const inApp = context.settings.AUTO_SIGN_IN !== 'off' && isInAppOf(provider.plan, request.headers['user-agent'])
   const names = browser ? [cookies.attempt] : []
-  if (browser && isByPage && (browser !== known || isBesideOthers(request, cookies)))
+  if (browser && isByPage && (browser !== known || hasOtherAttempts(request, cookies)))
     names.push(attemptCookie(cookies, authorization.state))
   const secrets = names.map(name => setCookie(name, browser ?? '', attempts.seconds))
   const started = { state: authorization.state, cookies: secrets }

@@ -57,7 +57,7 @@ export interface RedeemableCode {
   readonly state: string
 }
 
-type AskedProvider = SignInCalls & Pick<Provider, 'plan'>
+type TestedProvider = SignInCalls & Pick<Provider, 'plan'>
 
 export type TestAttempt = Attempt & { readonly testSignIn: NonNullable<Attempt['testSignIn']> }
 
@@ -65,7 +65,7 @@ export type TestAttempt = Attempt & { readonly testSignIn: NonNullable<Attempt['
 export async function finishTestSignIn(
   context: SignInContext,
   request: GatewayRequest,
-  provider: AskedProvider,
+  provider: TestedProvider,
   code: RedeemableCode,
   { testSignIn, ...attempt }: TestAttempt,
 ): Promise<OwnAnswer> {
@@ -102,7 +102,7 @@ export async function failTestSignIn(
 
 async function tryMapping(
   { settings, auth }: SignInContext,
-  provider: AskedProvider,
+  provider: TestedProvider,
   { code, state }: RedeemableCode,
   { verifier, nonce, startedAt }: Attempt,
   show: boolean,

@@ -17,19 +17,19 @@ const SWEPT_PER_WRITE = 3
 
 export function createMemoryStore({ now }: { now: () => number }): Store {
   const entries = createEntries(now)
-  const { living } = entries
+  const { getUnexpired } = entries
   const trail = createMemoryTrail()
 
   function readSync(key: string): StoredEntry | undefined {
-    const stored = living(key)
-    return stored && handOut(stored)
+    const stored = getUnexpired(key)
+    return stored && copyEntry(stored)
   }
 
   return {
     trail,
 
     async create(key, entry) {
-      if (living(key)) return undefined
+      if (getUnexpired(key)) return undefined
       return entries.put(key, entry, nextVersion(entries.find(key)))
     },
 
@@ -44,11 +44,11 @@ export function createMemoryStore({ now }: { now: () => number }): Store {
     readSync,
 
     isCurrent(key, version) {
-      return living(key)?.version === version
+      return getUnexpired(key)?.version === version
     },
 
     async replace(key, entry, version) {
-      const old = living(key)
+      const old = getUnexpired(key)
       return old?.version === version ? entries.put(key, entry, nextVersion(old)) : undefined
     },
 
@@ -63,17 +63,17 @@ export function createMemoryStore({ now }: { now: () => number }): Store {
     async list({ label, after, limit }): Promise<Page> {
       const page: StoredEntry[] = []
       for (const key of entries.keysWith(label, after)) {
-        const stored = living(key)
+        const stored = getUnexpired(key)
         if (!stored) continue
         if (page.length === limit) return { entries: page, next: page.at(-1)?.key ?? key }
-        page.push(handOut(stored))
+        page.push(copyEntry(stored))
       }
       return { entries: page }
     },
 
     async newest({ before, limit }) {
-      const page = newestPage(entries.newestFirst(readSinceText(before)), living, limit)
-      return { ...page, entries: page.entries.map(handOut) }
+      const page = newestPage(entries.newestFirst(readSinceText(before)), getUnexpired, limit)
+      return { ...page, entries: page.entries.map(copyEntry) }
     },
 
     async count() {
@@ -96,7 +96,7 @@ function createEntries(now: () => number) {
   const bySince = new SortedList(compareSince)
   let sweeping = entries.values()
 
-  function living(key: string): StoredEntry | undefined {
+  function getUnexpired(key: string): StoredEntry | undefined {
     const stored = entries.get(key)
     return stored && stored.expiresAt > now() ? stored : undefined
   }
@@ -120,7 +120,7 @@ function createEntries(now: () => number) {
   }
 
   return {
-    living,
+    getUnexpired,
     /** Returns expired entries, too. */
     find: (key: string) => entries.get(key),
     keysWith: labels.keysOf,
@@ -140,7 +140,7 @@ function createEntries(now: () => number) {
     },
 
     take(key: string): StoredEntry | undefined {
-      const stored = living(key)
+      const stored = getUnexpired(key)
       drop(stored)
       return stored
     },
@@ -191,7 +191,7 @@ function hasSince(stored: StoredEntry): stored is StoredEntry & { since: number 
   return stored.since !== undefined
 }
 
-function handOut(stored: StoredEntry): StoredEntry {
+function copyEntry(stored: StoredEntry): StoredEntry {
   return { ...stored, value: copy(stored.value) }
 }
 

@@ -8,21 +8,21 @@ export interface SinceKey {
 }
 
 /** Keys without an entry that are skipped for one page. Then the page is short instead of late. */
-const MOST_SKIPPED = 1000
+const MAX_SKIPPED = 1000
 
 /** One page of keys that come newest first. `living` reads the entry of a key. */
 export function newestPage(
   keys: Iterable<SinceKey>,
-  living: (key: string) => StoredEntry | undefined,
+  read: (key: string) => StoredEntry | undefined,
   limit: number,
 ): Page {
   const entries: StoredEntry[] = []
   let last: SinceKey | undefined
   let skipped = 0
   for (const sinceKey of keys) {
-    const stored = living(sinceKey.key)
+    const stored = read(sinceKey.key)
     if (stored?.since !== sinceKey.since) {
-      if (++skipped === MOST_SKIPPED) return { entries, next: sinceText(sinceKey) }
+      if (++skipped === MAX_SKIPPED) return { entries, next: sinceText(sinceKey) }
       continue
     }
     if (last && entries.length === limit) return { entries, next: sinceText(last) }
@@ -60,7 +60,7 @@ export function numberOf(position: string | undefined): number | undefined {
 
 type Compare<T> = (one: T, other: T) => number
 
-const LARGEST_CHUNK = 512
+const MAX_CHUNK_SIZE = 512
 
 /** A class, because there is one list per label: closures would take several times the memory. */
 export class SortedList<T> {
@@ -87,7 +87,7 @@ export class SortedList<T> {
       return
     }
     chunk.splice(index, 0, item)
-    if (chunk.length > LARGEST_CHUNK) this.#chunks.splice(at + 1, 0, chunk.splice(LARGEST_CHUNK / 2))
+    if (chunk.length > MAX_CHUNK_SIZE) this.#chunks.splice(at + 1, 0, chunk.splice(MAX_CHUNK_SIZE / 2))
   }
 
   remove(item: T): void {

@@ -109,15 +109,15 @@ export interface Store {
 // whose last writes were lost in a failover, gets a version that it had before with other content. All of them are exact as
 // numbers; after millions of writes they begin again at a random one.
 
-const FIRST_VERSIONS = 2 ** 47
-const LARGEST_STEP = 2 ** 30
+const MAX_FIRST_VERSION = 2 ** 47
+const MAX_VERSION_STEP = 2 ** 30
 
 export function firstVersion(): number {
-  return randomInt(FIRST_VERSIONS)
+  return randomInt(MAX_FIRST_VERSION)
 }
 
 /** The version of an entry that replaces `old`. */
 export function nextVersion(old: { readonly version: number } | undefined): number {
-  const next = (old?.version ?? firstVersion()) + randomInt(1, LARGEST_STEP)
+  const next = (old?.version ?? firstVersion()) + randomInt(1, MAX_VERSION_STEP)
   return Number.isSafeInteger(next) ? next : firstVersion()
 }

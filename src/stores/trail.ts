@@ -36,7 +36,7 @@ export interface TrailPage {
 export interface Trail {
   /**
    * Appends the events in their order, all or none, and drops the oldest of the largest kinds until at most `keep` (1 or more)
-   * are left, or `MOST_TRIMMED` more than were added. Resolves once they would survive `kill -9`. After an error it is unknown
+   * are left, or `MAX_TRIMMED` more than were added. Resolves once they would survive `kill -9`. After an error it is unknown
    * whether they were written.
    */
   append(events: readonly TrailEvent[], keep: number): Promise<void>
@@ -65,7 +65,7 @@ export function pageOf(candidates: Iterable<Candidate>, { tag, limit, scan }: Tr
 }
 
 /** How many more events one append can drop than it adds, so that no caller waits long after `keep` became smaller. */
-export const MOST_TRIMMED = 1000
+export const MAX_TRIMMED = 1000
 
 /** The events of one kind. */
 export interface KindCount {
@@ -84,7 +84,7 @@ export function surplusOf<Kind>(kinds: ReadonlyMap<Kind, KindCount>, keep: numbe
   const left = [...kinds].map(([kind, { count, last }]) => ({ kind, count, last }))
   const surplus = new Map<Kind, number>()
   const total = left.reduce((sum, { count }) => sum + count, 0)
-  for (let n = Math.min(total - keep, added + MOST_TRIMMED); n > 0; n--) {
+  for (let n = Math.min(total - keep, added + MAX_TRIMMED); n > 0; n--) {
     const largest = left.reduce((one, other) =>
       other.count > one.count || (other.count === one.count && other.last < one.last) ? other : one,
     )

@@ -17,16 +17,16 @@ interface WriteWatchOptions {
   readonly now: () => number
   readonly report: Report
   /** The shortest time between two attempts to write. */
-  readonly everyMs?: number
+  readonly intervalMs?: number
 }
 
-const TRY_EVERY_MS = 5000
+const PROBE_INTERVAL_MS = 5000
 /** As large as the record of a session. */
 const PROBE_BYTES = 4096
 /** A probe that could not be removed is swept. */
 const PROBE_LIFETIME_MS = 60_000
 
-export function watchWrites(store: Store, { now, report, everyMs = TRY_EVERY_MS }: WriteWatchOptions): Store {
+export function watchWrites(store: Store, { now, report, intervalMs = PROBE_INTERVAL_MS }: WriteWatchOptions): Store {
   /** The error of a write, if none has succeeded since. */
   let outage: { readonly error: unknown } | undefined
   let isClosed = false
@@ -48,7 +48,7 @@ export function watchWrites(store: Store, { now, report, everyMs = TRY_EVERY_MS 
     // The next errors may have fewer details: the connection to a Redis that became a replica is closed immediately.
     if (!isKnown || systemCodeOf(error) !== undefined) outage = { error }
     if (isKnown) return
-    timer = setInterval(() => void probe(), everyMs).unref()
+    timer = setInterval(() => void probe(), intervalMs).unref()
     report('store_not_writable', errorFields(error))
   }
 
@@ -76,7 +76,7 @@ export function watchWrites(store: Store, { now, report, everyMs = TRY_EVERY_MS 
     },
     async ready() {
       if (!outage) await store.ready()
-      if (!outage && performance.now() - writtenAt >= everyMs) await probe()
+      if (!outage && performance.now() - writtenAt >= intervalMs) await probe()
       if (outage) throw outage.error
     },
     async close() {

@@ -63,12 +63,12 @@ function onBehalfOf(accessToken: string, { audience, resource, scope }: Exchange
 }
 
 /** Applications and proxies refuse longer headers. */
-const LONGEST_TOKEN = 16_384
+const MAX_TOKEN_LENGTH = 16_384
 
 const exchangeAnswer = z.object({
   access_token: z
     .string()
-    .max(LONGEST_TOKEN)
+    .max(MAX_TOKEN_LENGTH)
     .regex(/^[\x21-\x7e]+$/),
   // `N_A` is for what is not an access token (RFC 8693, 2.2.1); one that is bound to a key is useless to the application.
   token_type: z

@@ -80,12 +80,12 @@ interface ExchangedTokensOptions {
 /** A token is used until this long before it expires. One that lives for less than twice that is used for half of its life. */
 const MARGIN_SECONDS = 30
 /** The lifetime of a token whose response does not have one. */
-const UNKNOWN_LIFE_SECONDS = 60
+const DEFAULT_LIFETIME_SECONDS = 60
 /** A program can ask for any number of audiences. */
-const MOST_PER_SESSION = 20
-const MOST_OF_MACHINES = 1000
+const MAX_TOKENS_PER_SESSION = 20
+const MAX_MACHINE_TOKENS = 1000
 /** While the provider does not answer, or after one failure of this session. */
-const LONGEST_BACKOFF_MS = 5000
+const MAX_BACKOFF_MS = 5000
 
 const recordSchema = z.object({ token: z.string(), until: z.number() })
 type UsableToken = z.infer<typeof recordSchema>
@@ -93,13 +93,13 @@ type UsableToken = z.infer<typeof recordSchema>
 export function createExchangedTokens(options: ExchangedTokensOptions): ExchangedTokens {
   const { store, providers, settings, now, report } = options
   const leases = createLeases(store, leaseLife(settings.PROVIDER_TIMEOUT_MS), now, report)
-  const backoffs = createBackoffs(now, LONGEST_BACKOFF_MS)
+  const backoffs = createBackoffs(now, MAX_BACKOFF_MS)
   const inFlight = new Map<string, Promise<UsableToken>>()
   const revocations = new Set<Promise<void>>()
-  const ofMachines = new LRUCache<string, UsableToken>(atMost(MOST_OF_MACHINES))
+  const machineTokens = new LRUCache<string, UsableToken>(atMost(MAX_MACHINE_TOKENS))
 
   /** Concurrent calls with the same key share one result. */
-  function once(key: string, work: () => Promise<UsableToken>): Promise<UsableToken> {
+  function singleFlight(key: string, work: () => Promise<UsableToken>): Promise<UsableToken> {
     const running = inFlight.get(key)
     if (running) return running
     const started = work()
@@ -128,7 +128,7 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
     assertNoFailure(key, id, target)
     try {
       const exchanged = await exchangeToken(provider, accessToken, target)
-      for (const name of [key, backoffOf(id), backoffOf(id, target)]) backoffs.forget(name)
+      for (const name of [key, backoffOf(id), backoffOf(id, target)]) backoffs.reset(name)
       return usable(exchanged, now())
     } catch (error) {
       const failed = failedBackoff(error, key, id, target)
@@ -223,17 +223,17 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
       const cached = getSync(loaded, target)
       if (cached !== undefined) return cached
       const key = keyOf(loaded, target)
-      const found = await once(key, () => find(key, ticket, loaded, target))
+      const found = await singleFlight(key, () => find(key, ticket, loaded, target))
       remember(loaded, { id: target.id, ...found })
       return found.token
     },
 
     async getForMachine(accessToken, provider, target) {
       const key = hash('sha256', JSON.stringify(['machine', target.id, provider ?? null, accessToken]), 'base64url')
-      const cached = ofMachines.get(key)
+      const cached = machineTokens.get(key)
       if (cached && cached.until > now()) return cached.token
-      const found = await once(key, () => ask(key, accessToken, provider, target))
-      ofMachines.set(key, found)
+      const found = await singleFlight(key, () => ask(key, accessToken, provider, target))
+      machineTokens.set(key, found)
       return found.token
     },
 
@@ -243,7 +243,7 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
         await Promise.all(entries.map(({ key }) => store.remove(key)))
         tokens.push(...entries.flatMap(entry => open(entry, ticket)?.token ?? []))
       }
-      if (tokens.length > 0) revokeLater(tokens.slice(0, MOST_PER_SESSION), ended)
+      if (tokens.length > 0) revokeLater(tokens.slice(0, MAX_TOKENS_PER_SESSION), ended)
     },
 
     async settle() {
@@ -253,13 +253,16 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
   }
 }
 
-function usable({ token, expiresInSeconds: life = UNKNOWN_LIFE_SECONDS }: ExchangedToken, now: number): UsableToken {
-  return { token, until: now + (life - Math.min(MARGIN_SECONDS, life / 2)) * 1000 }
+function usable(
+  { token, expiresInSeconds: lifetime = DEFAULT_LIFETIME_SECONDS }: ExchangedToken,
+  now: number,
+): UsableToken {
+  return { token, until: now + (lifetime - Math.min(MARGIN_SECONDS, lifetime / 2)) * 1000 }
 }
 
 function remember(loaded: LoadedSession, cached: CachedToken): void {
   const others = (loaded.exchangedTokens ?? []).filter(({ id }) => id !== cached.id)
-  loaded.exchangedTokens = [cached, ...others].slice(0, MOST_PER_SESSION)
+  loaded.exchangedTokens = [cached, ...others].slice(0, MAX_TOKENS_PER_SESSION)
 }
 
 function keyOf({ key, session }: LoadedSession, { id }: ExchangeTarget): string {

@@ -11,7 +11,7 @@ export interface CachedValue<T> {
   /** The failure of the last load, for `retryMs`. */
   recentFailure(): Failure | undefined
   /** Makes the next `get` load. With a value: only if that is the one in the cache. */
-  forget(value?: T): void
+  invalidate(value?: T): void
 }
 
 export interface CachedValueOptions<T> {
@@ -87,7 +87,7 @@ export function createCachedValue<T>(options: CachedValueOptions<T>): CachedValu
       return reload()
     },
 
-    forget(value) {
+    invalidate(value) {
       if (value !== undefined && value !== cached?.value) return
       cached = undefined
       loading = undefined

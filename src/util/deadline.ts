@@ -10,7 +10,7 @@ import type { Duplex } from 'node:stream'
 export function withDeadline<Result, Late = never>(
   work: Promise<Result>,
   ms: number,
-  late: () => Late | Promise<Late> = () => noAnswer(ms),
+  late: () => Late | Promise<Late> = () => throwTimeout(ms),
 ): Promise<Result | Late> {
   const { promise, resolve, reject } = Promise.withResolvers<Result | Late>()
   let isOver = false
@@ -36,7 +36,7 @@ export function withDeadline<Result, Late = never>(
   return promise
 }
 
-function noAnswer(ms: number): never {
+function throwTimeout(ms: number): never {
   throw new Error(`No answer within ${ms} ms.`)
 }
 

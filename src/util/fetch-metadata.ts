@@ -34,7 +34,7 @@ export function sendsPassword({ authorization = '' }: IncomingHttpHeaders): bool
 }
 
 /** Files that a browser fetches without cookies and outside of any page: a login page in their place would break an application. */
-const NEVER_PAGES = new Set<unknown>(['manifest', 'serviceworker'])
+const NON_PAGE_DESTINATIONS = new Set<unknown>(['manifest', 'serviceworker'])
 
 /** Git, JGit, libgit2: they ask without credentials first. */
 const GIT = /^j?git\//i
@@ -53,7 +53,7 @@ export function isProgram({ headers }: WithHeaders): boolean {
   return (
     Boolean(headers.authorization) ||
     headers[KEY_HEADER] !== undefined ||
-    NEVER_PAGES.has(headers['sec-fetch-dest']) ||
+    NON_PAGE_DESTINATIONS.has(headers['sec-fetch-dest']) ||
     isWorkerScript(headers) ||
     isGit(headers)
   )
@@ -85,10 +85,10 @@ export function isShownAsPage({ headers }: WithHeaders): boolean {
 }
 
 /** Browsers send less. */
-const LONGEST_ACCEPT = 1024
+const MAX_ACCEPT_LENGTH = 1024
 
 function prefersHtml(accept: string): boolean {
-  const accepted = parseAccept(startOfList(accept, LONGEST_ACCEPT).toLowerCase())
+  const accepted = parseAccept(startOfList(accept, MAX_ACCEPT_LENGTH).toLowerCase())
   const qualityOf = (pattern: RegExp) => Math.max(0, ...accepted.map(({ type, q }) => (pattern.test(type) ? q : 0)))
   const html = qualityOf(/^(?:text\/html|application\/xhtml\+xml)$/)
   return html > 0 && html >= qualityOf(/json$/)
@@ -174,14 +174,14 @@ export function isOwnForm(request: WithHeaders, ownOrigin: string): boolean {
   return isByUser && isFromOwnOrigin(request, ownOrigin)
 }
 
-const CHANGES_NOTHING = new Set(['GET', 'HEAD', 'OPTIONS'])
+const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 /** A request that may change something, and is not provably from one of our own pages (`origin: 'own'` of a rule). */
 export function isCrossSiteWrite(
   { method, headers }: WithHeaders & { readonly method: string },
   ownOrigin: string,
 ): boolean {
-  if (CHANGES_NOTHING.has(method)) return false
+  if (SAFE_METHODS.has(method)) return false
   const { origin, 'sec-fetch-site': site } = headers
   return site === undefined ? origin !== ownOrigin : !isOwnSite(site)
 }

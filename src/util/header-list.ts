@@ -11,7 +11,7 @@ export function splitList(header: string | string[] | undefined): string[] {
 }
 
 /** More than the names of all headers that exist. */
-const LONGEST_CONNECTION = 1024
+const MAX_CONNECTION_LENGTH = 1024
 
 /**
  * The headers that `Connection` names: they are for this connection only (RFC 9110, 7.6.1). In lower case; `undefined` if there are none.
@@ -19,10 +19,10 @@ const LONGEST_CONNECTION = 1024
  */
 export function connectionHeaders(connection: string | undefined): ReadonlySet<string> | undefined {
   if (connection === undefined || /^(keep-alive|close)$/i.test(connection)) return undefined
-  return new Set(splitList(startOfList(connection, LONGEST_CONNECTION).toLowerCase()))
+  return new Set(splitList(startOfList(connection, MAX_CONNECTION_LENGTH).toLowerCase()))
 }
 
 /** The beginning of a list that is longer than any client needs, without the element that would be cut. */
-export function startOfList(header: string, longest: number): string {
-  return header.length <= longest ? header : header.slice(0, Math.max(0, header.lastIndexOf(',', longest)))
+export function startOfList(header: string, maxLength: number): string {
+  return header.length <= maxLength ? header : header.slice(0, Math.max(0, header.lastIndexOf(',', maxLength)))
 }

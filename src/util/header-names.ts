@@ -10,8 +10,8 @@ export function plainName(name: string): string {
 /** Names are in their plain form. A name that ends in `*` matches all names that begin with the rest. */
 export function matchHeaders(names: readonly string[]): (plain: string) => boolean {
   const whole = new Set(names)
-  const beginnings = names.filter(name => name.endsWith('*')).map(name => name.slice(0, -1))
-  return plain => whole.has(plain) || beginnings.some(beginning => plain.startsWith(beginning))
+  const prefixes = names.filter(name => name.endsWith('*')).map(name => name.slice(0, -1))
+  return plain => whole.has(plain) || prefixes.some(prefix => plain.startsWith(prefix))
 }
 
 /** Valid for one connection only (RFC 9110, 7.6.1). */
@@ -27,12 +27,12 @@ const SET_BY_GATEWAY = [
 ]
 
 /** In their plain form. Keys are only for us. */
-export const NEVER_KEPT: readonly string[] = [...HOP_BY_HOP, ...SET_BY_GATEWAY, KEY_HEADER]
+export const ALWAYS_REMOVED: readonly string[] = [...HOP_BY_HOP, ...SET_BY_GATEWAY, KEY_HEADER]
 
 // Headers that tell shared caches what they may keep. An answer for one user has none of them except our own Cache-Control.
 
 /** Besides Cache-Control. The caches of several vendors prefer these to it (RFC 9213 and its predecessors). */
-export const FOR_SHARED_CACHES: readonly string[] = [
+export const SHARED_CACHE_HEADERS: readonly string[] = [
   'cdn-cache-control',
   'cloudflare-cdn-cache-control',
   'edge-control',
@@ -43,4 +43,4 @@ export const FOR_SHARED_CACHES: readonly string[] = [
 ]
 
 /** All of them, in lower case. */
-export const CACHE_HEADERS: ReadonlySet<string> = new Set(['cache-control', ...FOR_SHARED_CACHES])
+export const CACHE_HEADERS: ReadonlySet<string> = new Set(['cache-control', ...SHARED_CACHE_HEADERS])

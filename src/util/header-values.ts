@@ -1,7 +1,7 @@
 // Text as the value of a header: percent-encoded where needed, and cut if it is too long for applications.
 
 /** Many applications refuse a request whose headers are over 8 KiB; four of these have to fit into it. */
-export const LONGEST_VALUE = 2048
+export const MAX_ENCODED_LENGTH = 2048
 
 /** Percent-encodes characters that a header cannot carry, and the percent sign, so that `%61dmin` is not taken for `admin`. */
 export function encodeHeaderValue(text: string): string {
@@ -14,26 +14,30 @@ export interface EncodedValue {
 }
 
 /** Cut between two characters, so that the rest can be decoded. */
-export function encodeBounded(text: string, encode: (text: string) => string, longest = LONGEST_VALUE): EncodedValue {
+export function encodeBounded(
+  text: string,
+  encode: (text: string) => string,
+  maxLength = MAX_ENCODED_LENGTH,
+): EncodedValue {
   const whole = encode(text.toWellFormed())
-  if (whole.length <= longest) return { value: whole, isCut: false }
+  if (whole.length <= maxLength) return { value: whole, isCut: false }
   let value = ''
   for (const character of text.toWellFormed()) {
     const encoded = encode(character)
-    if (value.length + encoded.length > longest) break
+    if (value.length + encoded.length > maxLength) break
     value += encoded
   }
   return { value, isCut: true }
 }
 
 /** Separated by commas, which are encoded within names; cut between two names, because half of one could be another. */
-export function encodeNames(names: readonly string[], longest = LONGEST_VALUE): EncodedValue {
+export function encodeNames(names: readonly string[], maxLength = MAX_ENCODED_LENGTH): EncodedValue {
   const kept: string[] = []
   let length = 0
   for (const name of names) {
     const encoded = encodeHeaderValue(name.toWellFormed()).replaceAll(',', '%2C')
     length += encoded.length + 1
-    if (length > longest + 1) return { value: kept.join(','), isCut: true }
+    if (length > maxLength + 1) return { value: kept.join(','), isCut: true }
     kept.push(encoded)
   }
   return { value: kept.join(','), isCut: false }

@@ -128,7 +128,7 @@ function asNames(value: unknown): string[] {
   return text ? [text] : []
 }
 
-const MOST_SHOWN = 30
+const MAX_SHOWN = 30
 
 /** The names and types in an answer, without its values: for an operator who sets up a mapping. */
 export function shapeOf(value: unknown, depth = 2): string {
@@ -138,6 +138,6 @@ export function shapeOf(value: unknown, depth = 2): string {
   if (inner.length === 0) return Array.isArray(value) ? 'empty list' : 'empty object'
   if (depth <= 0) return Array.isArray(value) ? 'list' : 'object'
   if (Array.isArray(value)) return `list of ${shapeOf(value[0], depth - 1)}`
-  const shown = Object.entries(value).slice(0, MOST_SHOWN)
+  const shown = Object.entries(value).slice(0, MAX_SHOWN)
   return `{ ${shown.map(([name, one]) => `${sanitize(name)}: ${shapeOf(one, depth - 1)}`).join(', ')} }`
 }

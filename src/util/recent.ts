@@ -8,12 +8,12 @@ export interface RecentCache<Value> {
 }
 
 /** Holds at most `most` results, and always the half that was used last. */
-export function createRecent<Value>(most: number): RecentCache<Value> {
+export function createRecent<Value>(maxEntries: number): RecentCache<Value> {
   let younger = new Map<string, Value>()
   let older = new Map<string, Value>()
 
   function set(key: string, value: Value): void {
-    if (younger.size >= most / 2) {
+    if (younger.size >= maxEntries / 2) {
       older = younger
       younger = new Map()
     }
@@ -30,8 +30,8 @@ export function createRecent<Value>(most: number): RecentCache<Value> {
 }
 
 /** A function of one text that remembers its recent results. */
-export function memoize<Value>(most: number, compute: (key: string) => Value): (key: string) => Value {
-  const recent = createRecent<Value>(most)
+export function memoize<Value>(maxEntries: number, compute: (key: string) => Value): (key: string) => Value {
+  const recent = createRecent<Value>(maxEntries)
   return key => {
     const known = recent.get(key)
     if (known !== undefined) return known

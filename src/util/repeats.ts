@@ -13,13 +13,13 @@ interface RepeatCount<Subject> {
   readonly subject: Subject
   readonly since: number
   reported: number
-  leftOut: number
+  suppressed: number
 }
 
-const REPORTED_PER_MINUTE = 10
+const MAX_REPORTS_PER_MINUTE = 10
 const MINUTE_MS = 60_000
 /** A client that keeps changing its address must not fill the memory. */
-const MOST_KEYS = 10_000
+const MAX_KEYS = 10_000
 
 /** `settle` gets the number of repeats that were left out within a minute, if any. */
 export function createRepeats<Subject>(
@@ -27,26 +27,26 @@ export function createRepeats<Subject>(
   settle: (subject: Subject, count: number) => void,
 ): Repeats<Subject> {
   const repeats = new LRUCache<string, RepeatCount<Subject>>({
-    ...atMost(MOST_KEYS),
-    dispose: ({ subject, leftOut }) => {
-      if (leftOut > 0) settle(subject, leftOut)
+    ...atMost(MAX_KEYS),
+    dispose: ({ subject, suppressed }) => {
+      if (suppressed > 0) settle(subject, suppressed)
     },
   })
-  const timer = setInterval(settleOld, MINUTE_MS).unref()
+  const timer = setInterval(flushExpired, MINUTE_MS).unref()
 
   /** Also if the clock was set back: a minute in the future must not hide repeats until then. */
-  function isOfThisMinute({ since }: RepeatCount<Subject>): boolean {
+  function isCurrent({ since }: RepeatCount<Subject>): boolean {
     return Math.abs(now() - since) < MINUTE_MS
   }
 
-  function settleOld(): void {
-    for (const [key, known] of repeats.entries()) if (!isOfThisMinute(known)) repeats.delete(key)
+  function flushExpired(): void {
+    for (const [key, known] of repeats.entries()) if (!isCurrent(known)) repeats.delete(key)
   }
 
   function countOf(key: string, subject: Subject): RepeatCount<Subject> {
     const known = repeats.get(key)
-    if (known && isOfThisMinute(known)) return known
-    const fresh = { subject, since: now(), reported: 0, leftOut: 0 }
+    if (known && isCurrent(known)) return known
+    const fresh = { subject, since: now(), reported: 0, suppressed: 0 }
     repeats.set(key, fresh)
     return fresh
   }
@@ -54,9 +54,9 @@ export function createRepeats<Subject>(
   return {
     isNew(key, subject) {
       const repeated = countOf(key, subject)
-      const isNew = repeated.reported < REPORTED_PER_MINUTE
+      const isNew = repeated.reported < MAX_REPORTS_PER_MINUTE
       if (isNew) repeated.reported++
-      else repeated.leftOut++
+      else repeated.suppressed++
       return isNew
     },
     close() {

@@ -3,7 +3,7 @@
 const UNSAFE = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu
 
 /** The unsafe characters that JSON.stringify does not escape. */
-const LEFT_BY_JSON = /[\u007f-\u009f\p{Bidi_Control}\u2028\u2029]/u
+const UNESCAPED_BY_JSON = /[\u007f-\u009f\p{Bidi_Control}\u2028\u2029]/u
 
 /** JSON with those characters escaped. */
 export function safeJson(value: object): string {
@@ -12,7 +12,7 @@ export function safeJson(value: object): string {
 
 /** A line of JSON, with its line break at the end: the same JSON, as safe as `safeJson`. */
 export function withoutControls(line: string): string {
-  return LEFT_BY_JSON.test(line) ? `${line.trimEnd().replace(UNSAFE, escaped)}\n` : line
+  return UNESCAPED_BY_JSON.test(line) ? `${line.trimEnd().replace(UNSAFE, escaped)}\n` : line
 }
 
 export function safeText(text: string): string {
@@ -20,8 +20,8 @@ export function safeText(text: string): string {
 }
 
 /** The beginning of a name from outside. */
-export function sanitize(name: string, longest = 40): string {
-  return name.slice(0, longest).replace(/[\p{C}\u2028\u2029]+/gu, '?')
+export function sanitize(name: string, maxLength = 40): string {
+  return name.slice(0, maxLength).replace(/[\p{C}\u2028\u2029]+/gu, '?')
 }
 
 function escaped(character: string): string {

@@ -14,8 +14,8 @@ export class SmallFileError extends Error {
 }
 
 /** As text in UTF-8, without a byte order mark. */
-export function readSmallText(file: string, mostBytes: number): string {
-  const bytes = readSmallFile(file, mostBytes)
+export function readSmallText(file: string, maxBytes: number): string {
+  const bytes = readSmallFile(file, maxBytes)
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {
@@ -23,14 +23,14 @@ export function readSmallText(file: string, mostBytes: number): string {
   }
 }
 
-export function readSmallFile(file: string, mostBytes: number): Buffer<ArrayBuffer> {
+export function readSmallFile(file: string, maxBytes: number): Buffer<ArrayBuffer> {
   let opened: number | undefined
   try {
     assertPlainFile(statSync(file))
     // Another kind of file may have taken its place.
     opened = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
     assertPlainFile(fstatSync(opened))
-    return readUpTo(opened, mostBytes)
+    return readUpTo(opened, maxBytes)
   } catch (error) {
     if (error instanceof SmallFileError) throw error
     throw new SmallFileError(String((error as NodeJS.ErrnoException).code))
@@ -45,14 +45,14 @@ function assertPlainFile(status: Stats): void {
 }
 
 /** The size that the system reports may be that of a file that is still being written. */
-function readUpTo(opened: number, mostBytes: number): Buffer<ArrayBuffer> {
-  const buffer = Buffer.alloc(mostBytes + 1)
+function readUpTo(opened: number, maxBytes: number): Buffer<ArrayBuffer> {
+  const buffer = Buffer.alloc(maxBytes + 1)
   let length = 0
-  while (length <= mostBytes) {
+  while (length <= maxBytes) {
     const count = readSync(opened, buffer, length, buffer.length - length, null)
     // A copy: the rest of the buffer is not kept with it.
     if (count === 0) return Buffer.from(buffer.subarray(0, length))
     length += count
   }
-  throw new SmallFileError(`larger than ${mostBytes / 1024} KB`)
+  throw new SmallFileError(`larger than ${maxBytes / 1024} KB`)
 }

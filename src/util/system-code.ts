@@ -17,13 +17,13 @@ const PRIMARY = 0xff
 /** An error of Redis begins with its code. */
 const REDIS_CODE = /^(OOM|READONLY|MISCONF|NOREPLICAS|LOADING|MASTERDOWN|CLUSTERDOWN|NOPERM|NOAUTH|WRONGPASS)\b/
 const SYSTEM_CODE = /^E[A-Z0-9]{2,20}$|^SQLITE_[A-Z_]{2,30}$|^[A-Z]+(_[A-Z]+){1,5}$/
-const MOST_CAUSES = 5
+const MAX_CAUSES = 5
 
 /** The code of the error, or of its nearest cause that has one. Never text from outside. */
 export function systemCodeOf(error: unknown): string | undefined {
   let each = error
   // Under Jest, Node's own errors are not instances of the application's `Error`.
-  for (let depth = 0; depth < MOST_CAUSES && isError(each); depth++) {
+  for (let depth = 0; depth < MAX_CAUSES && isError(each); depth++) {
     const code = ownCodeOf(each)
     if (code !== undefined) return code
     each = each.cause

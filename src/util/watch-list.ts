@@ -14,16 +14,19 @@ interface WatchList<Item extends WatchItem> {
 }
 
 /** `look` may remove its item. */
-export function createWatchList<Item extends WatchItem>(everyMs: number, look: (item: Item) => void): WatchList<Item> {
+export function createWatchList<Item extends WatchItem>(
+  intervalMs: number,
+  check: (item: Item) => void,
+): WatchList<Item> {
   // A Set would leave old tables behind that keep deleted items in memory.
   const items: Item[] = []
   let timer: NodeJS.Timeout | undefined
 
-  function lookAtAll(): void {
+  function checkAll(): void {
     // From the end: a removed item is replaced by one that was already looked at.
     for (let index = items.length - 1; index >= 0; index--) {
       const item = items[index]
-      if (item) look(item)
+      if (item) check(item)
     }
     if (items.length === 0) stop()
   }
@@ -38,7 +41,7 @@ export function createWatchList<Item extends WatchItem>(everyMs: number, look: (
     add(item) {
       item.index = items.length
       items.push(item)
-      timer ??= setInterval(lookAtAll, everyMs).unref()
+      timer ??= setInterval(checkAll, intervalMs).unref()
     },
     /** The last item moves to its index. */
     remove(item) {

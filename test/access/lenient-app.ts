@@ -42,13 +42,13 @@ const STEPS: Readonly<Record<string, Step>> = {
 const CHANGES = Object.values(STEPS)
 
 /** As many steps as an application plausibly takes. */
-const MOST_STEPS = 4
+const MAX_STEPS = 4
 
 /** Every page that some application could serve for a target as it came over the wire. */
 export function pagesFor(target: string): ReadonlySet<string> {
   const pages = new Set([decodeURIComponent(target.replace(/\?.*$/s, ''))])
   let found = new Set(pages)
-  for (let step = 0; step < MOST_STEPS; step++) {
+  for (let step = 0; step < MAX_STEPS; step++) {
     // What was found earlier has been through every change.
     const changed = [...found].flatMap(page => CHANGES.map(change => safely(change, page)))
     found = new Set(changed).difference(pages)

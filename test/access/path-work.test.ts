@@ -54,7 +54,7 @@ const RULES = [
 const COMMON = { role: 'common', groups: [], username: 'zhangsan' }
 const LONGEST = 4096
 /** Of all methods together: fifty times the longest path. */
-const MOST_CHARACTERS = 50 * LONGEST
+const MAX_CHARACTERS = 50 * LONGEST
 
 test('judging a 4 KB path takes a bounded number of steps, whatever escapes and characters it contains', () => {
   const random = createRandom(30)
@@ -72,7 +72,7 @@ test('judging a 4 KB path takes a bounded number of steps, whatever escapes and 
       if (read(path)) rules.decide('GET', path, COMMON)
       else if (!isTooLong(path)) read.problemOf?.(path)
     })
-    assert.ok(steps <= MOST_CHARACTERS, `${steps} characters for ${path.slice(0, 40)}`)
+    assert.ok(steps <= MAX_CHARACTERS, `${steps} characters for ${path.slice(0, 40)}`)
     most = Math.max(most, steps)
   }
   assert.ok(most > LONGEST, 'the steps are counted')

@@ -6,15 +6,7 @@ import { request } from 'node:http'
 import { suite, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { stripVTControlCharacters } from 'node:util'
-import {
-  createLog,
-  createPaint,
-  isForPeople,
-  jsonTo,
-  prettyLine,
-  prettyTo,
-  wantsColours,
-} from '../../src/cli/terminal.ts'
+import { createLog, createPaint, isPretty, jsonTo, prettyLine, prettyTo, wantsColours } from '../../src/cli/terminal.ts'
 import { createEventLog } from '../../src/log.ts'
 import { freePort } from '../kit/free-port.ts'
 import { requireUtilLinux } from '../kit/requirements.ts'
@@ -90,7 +82,7 @@ test('control characters in logged values cannot move the cursor or start a new 
 test('LOG_FORMAT=auto is human-readable only on a terminal; colours depend on the terminal, NO_COLOR and FORCE_COLOR', () => {
   const level = { LOG_LEVEL: 'info' } as const
   const rows = (['auto', 'json', 'pretty'] as const).map(LOG_FORMAT =>
-    [true, false].map(isTerminal => isForPeople({ ...level, LOG_FORMAT }, isTerminal)),
+    [true, false].map(isTerminal => isPretty({ ...level, LOG_FORMAT }, isTerminal)),
   )
   assert.deepEqual(rows, [
     [true, false],

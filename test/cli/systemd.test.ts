@@ -15,7 +15,7 @@ import { until } from '../kit/until.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const UNITS = join(ROOT, 'examples/systemd')
-const MOST_EXPOSED = 2
+const MAX_EXPOSED = 2
 const read = (name: string) => readFileSync(join(UNITS, name), 'utf8')
 /** As any user can look at a unit: nothing here needs a running systemd. */
 const run = (program: string, ...args: string[]) => spawnSync(requireProgram(program), args, { encoding: 'utf8' })
@@ -34,7 +34,7 @@ test('systemd-analyze verify reports no problem in the units, including those of
   assert.equal(status, 0)
 })
 
-test(`systemd-analyze security rates the service below ${MOST_EXPOSED}, and docs/deploying.md gives the same figure`, () => {
+test(`systemd-analyze security rates the service below ${MAX_EXPOSED}, and docs/deploying.md gives the same figure`, () => {
   const { stdout, stderr } = run(
     'systemd-analyze',
     'security',
@@ -43,7 +43,7 @@ test(`systemd-analyze security rates the service below ${MOST_EXPOSED}, and docs
     join(UNITS, 'menshen.service'),
   )
   const [, exposure = '10'] = /Overall exposure level for menshen\.service: ([\d.]+)/.exec(stdout) ?? []
-  assert.ok(Number(exposure) < MOST_EXPOSED, stdout + stderr)
+  assert.ok(Number(exposure) < MAX_EXPOSED, stdout + stderr)
   assert.ok(readPage('docs/deploying.md').includes(`gives it ${exposure}`))
 })
 

@@ -244,15 +244,15 @@ test('the overview shows the last hour for an unknown range and redirects old UR
 test('a failure is shown as one notice, even if several checks and events report it', () => {
   const words = createLanguages({ PAGE_LANGUAGE: 'zh-CN', APP_NAME: 'Portal' }, {}).get('zh-CN') ?? assert.fail()
   const found = (name: string): Finding => failure(name, quoted(name), quoted(`what to do about ${name}`))
-  const base = { range: 'hour' as const, plot: plotOf([]), before: undefined, advice: [], isStoreAway: false }
+  const base = { range: 'hour' as const, plot: plotOf([]), before: undefined, advice: [], isStoreUnavailable: false }
   const noticesOf = (
     problems: CurrentProblem[],
     names: string[],
-    more: { isStoreAway?: boolean; ids?: string[] } = {},
+    more: { isStoreUnavailable?: boolean; ids?: string[] } = {},
   ) => {
-    const { ids = ['default'], isStoreAway = false } = more
+    const { ids = ['default'], isStoreUnavailable = false } = more
     const providerNames = new Map(ids.map(id => [id, quoted(id)]))
-    const view = { ...base, isStoreAway, problems, failures: names.map(found), providerNames }
+    const view = { ...base, isStoreAway: isStoreUnavailable, problems, failures: names.map(found), providerNames }
     const html = String(problemList(words, view))
     return [...html.matchAll(/<article class="problem [^"]*">(.*?)<\/article>/gs)].map(([, notice = '']) => notice)
   }
@@ -265,7 +265,10 @@ test('a failure is shown as one notice, even if several checks and events report
   assert.match(notice, /无法完成登录或续期.*provider connection.*另有 2 项相关检查未通过，见<a [^>]*>健康检查/s)
   assert.equal(noticesOf([], checks).length, 1)
   assert.match(noticesOf([], ['certificate'])[0] ?? '', /what to do about certificate/)
-  assert.equal(noticesOf([event('store_unreachable')], ['store', 'redis version'], { isStoreAway: true }).length, 1)
+  assert.equal(
+    noticesOf([event('store_unreachable')], ['store', 'redis version'], { isStoreUnavailable: true }).length,
+    1,
+  )
   assert.equal(noticesOf([event('upstream_failed')], ['upstream / connection']).length, 1)
   const two = { ids: ['staff', 'guests'] }
   assert.equal(noticesOf([stopped('staff')], ['provider staff dns', 'provider guests dns'], two).length, 2)

@@ -13,7 +13,7 @@ import { suite, type TestContext, test } from 'node:test'
 import { decodeJwt, exportJWK, exportPKCS8, generateKeyPair } from 'jose'
 import { runDoctorCommand } from '../../src/cli/commands/doctor.ts'
 import { createPaint } from '../../src/cli/terminal.ts'
-import { judgeDisk } from '../../src/doctor/store-probes.ts'
+import { diskFindings } from '../../src/doctor/store-probes.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
 import { phraseIn } from '../../src/text/text.ts'
 import { createCommandRunner } from '../kit/command-runner.ts'
@@ -600,7 +600,7 @@ suite('menshen doctor and the store', { concurrency: 2 }, () => {
     assert.equal(code, 1)
     assert.equal(check('store file').ok, false)
     assert.match(check('store file').remedy ?? '', /restore a backup/)
-    const judged = judgeDisk({ type: 0x6969, bavail: 10, bsize: 4096 }, file)
+    const judged = diskFindings({ type: 0x6969, bavail: 10, bsize: 4096 }, file)
     assert.deepEqual(
       judged.map(({ name, level, remedy }) => [name, level, remedy && phraseIn('en', remedy).split(':')[0]]),
       [

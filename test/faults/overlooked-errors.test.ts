@@ -6,7 +6,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { createPauses } from '../../src/cli/workers.ts'
+import { createRestartBackoff } from '../../src/cli/workers.ts'
 import { createClient, signIn } from '../kit/client.ts'
 import { type Instance, isAlive, isServed, setUpInstances, signedIn } from '../kit/instance.ts'
 import { until } from '../kit/until.ts'
@@ -77,7 +77,7 @@ suite('unhandled errors', { concurrency: 2 }, () => {
 
   test('workers that keep dying are replaced after growing pauses of up to 15 seconds', () => {
     let now = 0
-    const pauseMs = createPauses(1, () => now)
+    const pauseMs = createRestartBackoff(1, () => now)
     const pauses = Array.from({ length: 8 }, pauseMs)
     assert.deepEqual(pauses, [500, 500, 1000, 2000, 4000, 8000, 15_000, 15_000])
     now = 60_000

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { COUNTED, createHistory, plotOf, sumOf } from '../../src/observe/history.ts'
+import { COUNT_NAMES, createHistory, plotOf, sumOf } from '../../src/observe/history.ts'
 import { addTime, createSlotHistory, emptySlot, quantile, RANGES, slotsOf } from '../../src/observe/history-slots.ts'
 import { createInstances, packInstance } from '../../src/observe/instances.ts'
 import { newDataKeys } from '../../src/session/data-keys.ts'
@@ -171,7 +171,7 @@ test('a damaged record does not affect other records', async t => {
   const { now } = clockAt(START)
   const store = createMemoryStore({ now })
   t.after(() => store.close())
-  const hostile = { ...emptySlot(START), counts: { constructor: 5, toString: 1, [COUNTED.signIn]: 2 } }
+  const hostile = { ...emptySlot(START), counts: { constructor: 5, toString: 1, [COUNT_NAMES.signIn]: 2 } }
   const instance = { host: 'a', pid: 1, version: '1', startedAt: START }
   const slots = { hour: [hostile], day: [], week: [] }
   const value = await packInstance('instance-hostile', { instance, writtenAt: START, hasEnded: true, slots }, KEYS)
@@ -195,7 +195,7 @@ test('a record that was encrypted with another key or for another process is not
   const store = createMemoryStore({ now })
   t.after(() => store.close())
   const instance = { host: 'a', pid: 1, version: '1', startedAt: START }
-  const slots = { hour: [{ ...emptySlot(START), counts: { [COUNTED.signIn]: 2 } }], day: [], week: [] }
+  const slots = { hour: [{ ...emptySlot(START), counts: { [COUNT_NAMES.signIn]: 2 } }], day: [], week: [] }
   const record = { instance, writtenAt: START, hasEnded: true, slots }
   const put = (key: string, value: Uint8Array) =>
     store.create(key, { value, expiresAt: START + 60 * MINUTE, labels: ['instances'] })
@@ -225,6 +225,10 @@ test('only alarming events are counted by their code; sign-ins and requests have
   )
   return series.read('hour').then(({ slots }) => {
     const { counts = {} } = slots.at(-1) ?? {}
-    assert.deepEqual(counts, { sign_in: 1, [COUNTED.event('upstream_failed')]: 1, [COUNTED.request.refused]: 1 })
+    assert.deepEqual(counts, {
+      sign_in: 1,
+      [COUNT_NAMES.event('upstream_failed')]: 1,
+      [COUNT_NAMES.request.refused]: 1,
+    })
   })
 })

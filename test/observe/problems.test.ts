@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import type { AuditEvent } from '../../src/observe/audit-event.ts'
-import { COUNTED } from '../../src/observe/history.ts'
+import { COUNT_NAMES } from '../../src/observe/history.ts'
 import { emptySlot } from '../../src/observe/history-slots.ts'
 import { currentProblems } from '../../src/observe/problems.ts'
 
@@ -13,7 +13,7 @@ function event(time: number, code: string, fields: AuditEvent['fields']): AuditE
 
 function failedAt(at: number, times: number) {
   const slot = emptySlot(at)
-  slot.counts[COUNTED.event('upstream_failed')] = times
+  slot.counts[COUNT_NAMES.event('upstream_failed')] = times
   return slot
 }
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { type Scheme, shadesOf } from '../../src/config/accent-color.ts'
-import { createLook } from '../../src/pages/look.ts'
+import { createBranding } from '../../src/pages/branding.ts'
 
 const FOLDER = new URL('../../browser/', import.meta.url)
 const SCHEMES = ['light', 'dark'] as const
@@ -53,7 +53,7 @@ test('accent, danger, warning and success have distinct hues, and the link colou
 })
 
 test('ACCENT_COLOR changes only the colours of the accent and the links', () => {
-  const { assets } = createLook({ ACCENT_COLOR: '#0a7d4f', LOGO_FILE: undefined }, {})
+  const { assets } = createBranding({ ACCENT_COLOR: '#0a7d4f', LOGO_FILE: undefined }, {})
   const css = String(assets.get('accent.css')?.body)
   const names = new Set(Array.from(css.matchAll(/(--[\w-]+):/g), ([, name]) => name))
   assert.deepEqual([...names].sort(), ['--accent', '--accent-strong', '--link', '--on-accent'])

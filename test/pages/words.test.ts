@@ -15,7 +15,7 @@ import { overviewPage } from '../../src/console/overview.ts'
 import { sessionPage, sessionsPage } from '../../src/console/sessions-tab.ts'
 import { LOGIN_ERRORS } from '../../src/errors.ts'
 import { plotOf } from '../../src/observe/history.ts'
-import { ALARMING } from '../../src/observe/problems.ts'
+import { ALARM_EVENTS } from '../../src/observe/problems.ts'
 import { loginPage } from '../../src/pages/login-page.ts'
 import {
   confirmSignOutPage,
@@ -132,7 +132,7 @@ function allPages(words: Words): string[] {
     range: 'hour' as const,
     plot: plotOf([]),
     before: undefined,
-    isStoreAway: false,
+    isStoreUnavailable: false,
     problems: [],
     providerNames: new Map(),
     advice: [],
@@ -149,7 +149,7 @@ function allPages(words: Words): string[] {
       event: 'sign_in_failed',
       until: NOW,
     },
-    ...ALARMING.map(code => ({
+    ...ALARM_EVENTS.map(code => ({
       kind: 'event' as const,
       code,
       times: 2,
@@ -170,7 +170,7 @@ function allPages(words: Words): string[] {
   return [
     loginPage(words, { ...login, missing: ['CLIENT_ID'], signedOut: 'here' }),
     loginPage(words, { ...login, ways: [way, { ...way, id: 'b' }], lastUsed: 'b', signedOut: 'everywhere' }),
-    loginPage(words, { ...login, isStoreAway: true }),
+    loginPage(words, { ...login, isStoreUnavailable: true }),
     loginPage(words, { ...login, signedIn: { name: 'ann', continueTo: '/' } }),
     ...[...LOGIN_ERRORS, 'unheard_of'].map(error => loginPage(words, { ...login, error })),
     ...(Object.keys(NOTICES) as NoticeName[]).map(name =>
@@ -213,7 +213,7 @@ function allPages(words: Words): string[] {
     signInForKeyPage(words, '/x', 10),
     ...consoleSamples(words),
     overviewPage(words, VIEWER, overview),
-    overviewPage(words, VIEWER, { ...overview, problems, advice, failures: [failure], isStoreAway: true }),
+    overviewPage(words, VIEWER, { ...overview, problems, advice, failures: [failure], isStoreUnavailable: true }),
     sessionsPage(words, { ...view, users }),
     sessionsPage(words, { ...view, users, text: '', providerNames: new Map([['staff', quoted('Staff')]]) }),
     sessionsPage(words, { ...view, users: [], ended: { ended: 3, users: 2 } }),

@@ -14,7 +14,7 @@ import { type TestContext, test } from 'node:test'
 import { decodeProtectedHeader, jwtVerify } from 'jose'
 import type { ProviderConfig } from '../../src/config/provider.ts'
 import { readSettings } from '../../src/config/read.ts'
-import { askAsClient } from '../../src/provider/client-auth.ts'
+import { requestAsClient } from '../../src/provider/client-auth.ts'
 import type { Metadata } from '../../src/provider/discovery.ts'
 import { planNamedProvider, planProvider } from '../../src/provider/plan.ts'
 import { takeRsaPair } from '../kit/rsa-keys.ts'
@@ -46,7 +46,7 @@ async function proof(key: KeyObject, config: ProviderConfig, known: Partial<Meta
     sent = new URLSearchParams(String(init.body))
     return new Response('{}')
   }
-  await askAsClient({ plan, now: () => NOW, fetch }, { ...KNOWN, ...known }, url, { grant_type: 'x' })
+  await requestAsClient({ plan, now: () => NOW, fetch }, { ...KNOWN, ...known }, url, { grant_type: 'x' })
   const assertion = sent.get('client_assertion') ?? ''
   assert.equal(sent.get('client_assertion_type'), 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer')
   const { payload } = await jwtVerify(assertion, createPublicKey(key), { currentDate: new Date(NOW) })
@@ -73,7 +73,7 @@ test('the audience of a client assertion is the issuer, the token endpoint or bo
     body = String(init.body)
     return new Response('{}')
   }
-  await askAsClient({ plan, now: () => NOW, fetch }, unnamed, TOKEN_URL, {})
+  await requestAsClient({ plan, now: () => NOW, fetch }, unnamed, TOKEN_URL, {})
   const { payload } = await jwtVerify(new URLSearchParams(body).get('client_assertion') ?? '', createPublicKey(rsa), {
     currentDate: new Date(NOW),
   })

@@ -119,8 +119,8 @@ test('returning a connection while all are being closed causes no unhandled reje
   const connections = createConnections({ origin: url }, '127.0.0.1', readSettings({ UPSTREAM: url }))
   const connection = connections.take()
   const closed = connections.close()
-  connections.keepNone()
-  connections.giveBack(connection)
+  connections.disableKeepAlive()
+  connections.release(connection)
   await closed
   await nextTurn()
 })

@@ -26,7 +26,7 @@ const OF_CONNECTION = 1024 * 1024
 const OF_NETWORK = 16 * 1024 * 1024
 const FORWARDED_OF_NETWORK = 64 * 1024 * 1024
 /** As many as a connection may have. */
-const MOST_STREAMS = 128
+const MAX_STREAMS = 128
 
 interface Unread {
   /** The bytes of answers that wait. */
@@ -94,7 +94,7 @@ test('responses to requests that the client has reset do not count as unread, an
   const session = await openHttp2(t, scene.url)
   scene.provider.answer('token', { kind: 'json', status: 500, body: {} })
   const release = scene.provider.hold('token')
-  const streams = Array.from({ length: MOST_STREAMS }, (_, n) =>
+  const streams = Array.from({ length: MAX_STREAMS }, (_, n) =>
     session.request({ ':path': `/callback?code=a${n}&state=abc_idp` }),
   )
   await scene.provider.called('token')
@@ -103,7 +103,7 @@ test('responses to requests that the client has reset do not count as unread, an
   // It comes after the resets.
   assert.equal((await ask(session, { ':path': '/_menshen/health' })).status, 200)
   release()
-  await scene.provider.called('token', MOST_STREAMS)
+  await scene.provider.called('token', MAX_STREAMS)
   for (let n = 0; n < 20; n++) assert.equal((await ask(session, { ':path': '/login' })).status, 200)
 })
 
@@ -207,7 +207,7 @@ for (const isHttp2 of [false, true])
     ] as const)
       for (let n = 0; n < connections; n++) {
         const session = await openHttp2(t, scene.url, { settings: { initialWindowSize: 0 } })
-        await leaveUnread(session, path, hoarder, MOST_STREAMS)
+        await leaveUnread(session, path, hoarder, MAX_STREAMS)
         assert.ok(answers.waiting() <= FORWARDED_OF_NETWORK, `${answers.waiting()} bytes wait for one address`)
       }
     await until(() => cutOffs(scene).length > 0)
@@ -225,7 +225,7 @@ test('the per-address limit on unread application responses does not apply to a 
   const answers = watchAnswers(t)
   for (let n = 0; n < 10; n++) {
     const session = await openHttp2(t, scene.url, { settings: { initialWindowSize: 0 } })
-    const { reset } = await leaveUnread(session, '/short', cookie, MOST_STREAMS)
+    const { reset } = await leaveUnread(session, '/short', cookie, MAX_STREAMS)
     assert.equal(reset, 0)
   }
   assert.ok(answers.waiting() > FORWARDED_OF_NETWORK)

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { createServer, type RequestListener, type ServerResponse } from 'node:http'
 import test, { type TestContext } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { hasTakenAll } from '../../src/server/slow-clients.ts'
+import { isFullySent } from '../../src/server/slow-clients.ts'
 import { cookieOf } from '../kit/client.ts'
 import { listen } from '../kit/listen.ts'
 import { type Scene, setUp } from '../kit/set-up.ts'
@@ -245,9 +245,9 @@ test('a response is finished once its connection has taken it all, and not while
   wire.socket.write('GET / HTTP/1.1\r\nhost: app.test\r\n\r\n'.repeat(2))
   await arrived.promise
   const [first, second] = responses as [ServerResponse, ServerResponse]
-  assert.equal(hasTakenAll(first), false)
+  assert.equal(isFullySent(first), false)
   second.end('second')
-  assert.equal(hasTakenAll(second), false)
+  assert.equal(isFullySent(second), false)
   first.end('first')
-  assert.equal(hasTakenAll(first), true)
+  assert.equal(isFullySent(first), true)
 })

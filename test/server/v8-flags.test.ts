@@ -7,7 +7,7 @@ import { isBefore } from '../../src/server/fast-path.ts'
 
 const MODULE = new URL('../../src/server/fast-path.ts', import.meta.url)
 /** Between what it takes with the flags, at most two, and without, at least nine. */
-const MOST_COLLECTIONS = 5
+const MAX_COLLECTIONS = 5
 /** A collection beside the program would end later on a busy machine, and buffers that it has not seen cause the next one. */
 const NODE_OPTIONS = ['--expose-gc', '--no-concurrent-marking', '--input-type=module', '--eval']
 
@@ -31,9 +31,9 @@ const PASSING = `
 `
 
 test('with the V8 flags, 3 GB of short-lived buffers cause at most 5 major collections, and without them more', async () => {
-  assert.ok((await collectionsIn(PASSING)) <= MOST_COLLECTIONS)
+  assert.ok((await collectionsIn(PASSING)) <= MAX_COLLECTIONS)
   const withoutFlags = PASSING.replace('setV8Flags()', '')
-  assert.ok((await collectionsIn(withoutFlags)) > MOST_COLLECTIONS, 'without the flags there are more')
+  assert.ok((await collectionsIn(withoutFlags)) > MAX_COLLECTIONS, 'without the flags there are more')
 })
 
 /** Objects of which the first live on, as connections do, and the others pass by, as requests do. */
@@ -66,7 +66,7 @@ const ALIKE = `
 `
 
 test('with the V8 flags, short-lived objects cause at most 5 major collections, even if the first of their kind survived', async () => {
-  assert.ok((await collectionsIn(ALIKE)) <= MOST_COLLECTIONS)
+  assert.ok((await collectionsIn(ALIKE)) <= MAX_COLLECTIONS)
 })
 
 /** What the program counts. */

@@ -36,7 +36,7 @@ function watchStoreOnFullDisk(t: TestContext) {
       take: key => write(() => memory.take(key)),
       trail: { ...memory.trail, append: (given, keep) => write(() => memory.trail.append(given, keep)) },
     },
-    { now: Date.now, report, everyMs: EVERY_MS },
+    { now: Date.now, report, intervalMs: EVERY_MS },
   )
   t.after(() => store.close())
   return { disk, memory, store, events }
@@ -89,7 +89,7 @@ test('a remove that finds no entry is not treated as a successful write', async 
   await assert.rejects(store.create('a', entry()), FULL)
   const unwritten = watchWrites(
     { ...store, remove: async () => false, create: () => Promise.reject(FULL) },
-    { now: Date.now, report() {}, everyMs: 60_000 },
+    { now: Date.now, report() {}, intervalMs: 60_000 },
   )
   t.after(() => unwritten.close())
   await assert.rejects(unwritten.create('a', entry()), FULL)

@@ -106,7 +106,7 @@ test('an expired value can be used while the next one loads, and after that load
 test('the result of a load that was forgotten is not kept', async () => {
   const { loads, cache } = createHeldCache()
   const early = cache.get()
-  cache.forget()
+  cache.invalidate()
   const late = cache.get()
   loads[1]?.resolve('late')
   assert.equal(await late, 'late')
@@ -120,8 +120,8 @@ test('a value is forgotten only if it is the one in the cache', async () => {
   const asked = cache.get()
   loads[0]?.resolve('first')
   await asked
-  cache.forget('another')
+  cache.invalidate('another')
   assert.equal(cache.latest(), 'first')
-  cache.forget('first')
+  cache.invalidate('first')
   assert.equal(cache.latest(), undefined)
 })

@@ -5,7 +5,7 @@ import { createTrailReader } from '../../observe/audit-trail.ts'
 import { phrase } from '../../text/text.ts'
 import { type CommandRun, openStoredRecords } from '../stored-records.ts'
 import { createPrinter, type Paint, plainLine, print, word } from '../terminal.ts'
-import { likelyMeant, operatorLanguage, readCommandArguments, readSince, refuseArgument, usageError } from '../usage.ts'
+import { operatorLanguage, readCommandArguments, readSince, refuseArgument, suggestName, usageError } from '../usage.ts'
 import { COMMANDS } from './table.ts'
 
 /** Longer than every current event code. */
@@ -47,7 +47,7 @@ export async function runAuditCommand(args: readonly string[], run: CommandRun):
 /** With an unknown code nothing would be found, as if nothing had happened. */
 function assertAudited(code: string): void {
   if (AUDITED.some(each => each === code)) return
-  const likely = likelyMeant(code, AUDITED)
+  const likely = suggestName(code, AUDITED)
   const problem = likely ? phrase('cli.not_audited', { code }) : phrase('cli.not_audited_of', { code, known: AUDITED })
   throw usageError(problem, COMMANDS.audit, likely)
 }

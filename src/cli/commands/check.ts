@@ -3,7 +3,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 
-import { checkWhole } from '../../assembly/configuration.ts'
+import { checkConfiguration } from '../../assembly/configuration.ts'
 import { adviceFor } from '../../config/advice.ts'
 import { refuseListenerAsUpstream, refuseSharedPort } from '../../config/conflicts.ts'
 import { ENV_FILE, misspeltSettings, settingsInUse, tryConfiguration } from '../../config/load.ts'
@@ -90,9 +90,9 @@ export async function inspect(given: Environment, now: () => number): Promise<In
     for (const problem of phrasesOf(error)) add(problem)
   }
 
-  async function attempt<T>(look: () => T | Promise<T>): Promise<T | undefined> {
+  async function attempt<T>(work: () => T | Promise<T>): Promise<T | undefined> {
     try {
-      return await look()
+      return await work()
     } catch (error) {
       if (!(error instanceof MenshenError)) throw error
       addAll(loaded.locate(error))
@@ -116,15 +116,15 @@ export async function inspect(given: Environment, now: () => number): Promise<In
   await attempt(() => createLanguages(settings, config))
   await attempt(() => assertStoreAddress(settings))
   await attempt(() => assertUpstreamAuthority(settings))
-  if (await attempt(() => assertCertificate(settings) ?? true)) await lookAtCertificate()
+  if (await attempt(() => assertCertificate(settings) ?? true)) await checkCertificate()
   if (partErrors.length === 0 && inUse) {
     await attempt(() => refuseListenerAsUpstream(settings, config))
     if (inUse.isDevelopment) await attempt(() => refuseSharedPort(settings))
     for (const missing of missingIn(inUse.plans)) add(missing)
-    await attempt(() => checkWhole(inUse.settings, config))
+    await attempt(() => checkConfiguration(inUse.settings, config))
   }
 
-  async function lookAtCertificate(): Promise<void> {
+  async function checkCertificate(): Promise<void> {
     for (const probe of certificateProbes({ settings, now }))
       for (const { level, seen, remedy } of await probe.run()) {
         if (level === 'good' || !remedy) continue

@@ -158,8 +158,8 @@ async function withRefusals(
         isDeepStrictEqual(seen, problem.values.seen) ||
         (seen.code === 'provider_settings_missing' && problem.code === 'setting_missing'),
     )
-  const unsaid = problems.filter(problem => !isReported(problem))
-  return [...unsaid.map(problem => failure('settings', problem, phrase('correct_it'))), ...findings]
+  const unreported = problems.filter(problem => !isReported(problem))
+  return [...unreported.map(problem => failure('settings', problem, phrase('correct_it'))), ...findings]
 }
 
 interface Attempt<T> {
@@ -252,7 +252,7 @@ export interface TestSignInOptions {
   readonly signal: AbortSignal
 }
 
-const LOOK_EVERY_MS = 300
+const POLL_INTERVAL_MS = 300
 
 export interface TestSignInResult {
   /** Absent if no user signed in within ten minutes. */
@@ -319,7 +319,7 @@ async function firstResult(
       isBegun = true
       printBegun()
     }
-    await pause(LOOK_EVERY_MS, undefined, { signal }).catch(() => {})
+    await pause(POLL_INTERVAL_MS, undefined, { signal }).catch(() => {})
   }
   return { isBegun }
 }

@@ -16,7 +16,7 @@ import { COMMANDS } from './table.ts'
 
 const ROW = COMMANDS.keys
 const PAGE = 100
-const PATIENCE_MS = 10_000
+const CLOSE_TIMEOUT_MS = 10_000
 
 /** Only verbs that read the settings call `run`; the others need only the locale. */
 export async function runKeysCommand(
@@ -168,7 +168,7 @@ async function revoke(
     else if ('user' in revocation) await revokeOf(keys, revocation.user, audit, printer)
     else await revokeBefore(keys, revocation.before, audit, printer)
   } finally {
-    await audit.close(PATIENCE_MS)
+    await audit.close(CLOSE_TIMEOUT_MS)
   }
 }
 

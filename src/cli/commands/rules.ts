@@ -35,10 +35,10 @@ import { METHODS } from '../../util/node-http.ts'
 import { safeText } from '../../util/safe-text.ts'
 import type { Paint } from '../terminal.ts'
 import {
-  likelyMeant,
   operatorLanguage,
   readCommandArguments,
   refuseArgument,
+  suggestName,
   UsageError,
   usageError,
 } from '../usage.ts'
@@ -111,7 +111,7 @@ export function runRulesCommand(
   environment: Environment = {},
 ): RuleTestOutcome {
   const rules = createRules(given, upstreamPrefixes)
-  const judgeQuery: Judge = query =>
+  const evaluateQuery: EvaluateQuery = query =>
     answerRuleQuery(query.host === undefined ? rules : rulesOfHost(hosts, query.host), query, signInPaths)
   const derive: Derive = asked => withRole(withMachineGroups(asked, machines), roles, mainProvider)
   const known = [VISITOR, ...roleNamesIn(roles)]
@@ -124,7 +124,7 @@ export function runRulesCommand(
   if (rest[0] !== undefined) throw refuseArgument(rest[0], ROW)
   const { role, group: groups, user, method, host, destination, depth } = values
   const language = operatorLanguage(values.language, environment, ROW)
-  if (verb === 'test') return runTable(judgeQuery, derive, subject, known, Object.keys(hosts), paint, language)
+  if (verb === 'test') return runTable(evaluateQuery, derive, subject, known, Object.keys(hosts), paint, language)
   const query = derive({
     path: subject,
     role,
@@ -134,7 +134,7 @@ export function runRulesCommand(
     host,
     destination,
     depth,
-    ...readCircumstances(values),
+    ...readConditionContext(values),
   })
   if (host !== undefined && !Object.hasOwn(hosts, host)) throw new UsageError(unknownHost(host, Object.keys(hosts)))
   if (role !== undefined && !known.includes(role)) throw new UsageError(unknownRole(role, known))
@@ -144,10 +144,10 @@ export function runRulesCommand(
     (destination === undefined ? undefined : pathProblem(destination)) ??
     (depth === undefined || /^(?:0|1|infinity)$/.test(depth) ? undefined : depthProblem(depth))
   assertNoProblem(problem)
-  return { lines: [describe(judgeQuery, query, paint, language)], ok: true }
+  return { lines: [describe(evaluateQuery, query, paint, language)], ok: true }
 }
 
-interface CircumstanceOptions {
+interface ConditionOptions {
   readonly from?: string | undefined
   readonly at?: string | undefined
   readonly 'auth-age'?: string | undefined
@@ -155,7 +155,7 @@ interface CircumstanceOptions {
   readonly amr: readonly string[]
 }
 
-function readCircumstances(values: CircumstanceOptions): Pick<RuleQuery, 'from' | 'at' | 'authAge' | 'acr' | 'amr'> {
+function readConditionContext(values: ConditionOptions): Pick<RuleQuery, 'from' | 'at' | 'authAge' | 'acr' | 'amr'> {
   const { from, at: time, 'auth-age': age, acr, amr } = values
   const at = time === undefined ? undefined : readTime(time)
   const problem =
@@ -197,7 +197,7 @@ interface HostQuery extends RuleQuery {
   readonly host?: string | undefined
 }
 
-type Judge = (query: HostQuery) => RuleVerdict
+type EvaluateQuery = (query: HostQuery) => RuleVerdict
 /** `isDerived`: the role was not given, but follows from `roles`. */
 type DerivedQuery = HostQuery & { readonly isDerived?: true }
 type Derive = (asked: Omit<HostQuery, 'role'> & { readonly role?: string | undefined }) => DerivedQuery
@@ -225,7 +225,7 @@ function withRole(
 }
 
 function runTable(
-  judgeQuery: Judge,
+  evaluateQuery: EvaluateQuery,
   derive: Derive,
   file: string,
   known: readonly string[],
@@ -240,9 +240,9 @@ function runTable(
   if (odd !== undefined) throw cannotBeUsed(file, unknownRole(odd, known))
   const failures = table.flatMap(({ expect, ...asked }) => {
     const query = derive(asked)
-    const { outcome } = judgeQuery(query)
+    const { outcome } = evaluateQuery(query)
     if (outcome === expect) return []
-    const line = describe(judgeQuery, query, paint, language)
+    const line = describe(evaluateQuery, query, paint, language)
     return [phraseIn(language, phrase('cli.rules_expected', { outcome: phrase(`cli.outcome_${expect}`), line }))]
   })
   const passed = table.length - failures.length
@@ -298,17 +298,17 @@ function pathIn(text: string): string {
 
 function methodProblem(method: string): Phrase | undefined {
   if (METHODS.includes(method)) return undefined
-  const likely = likelyMeant(method, METHODS)
+  const likely = suggestName(method, METHODS)
   return likely === undefined
     ? phrase('cli.bad_method', { method: shorten(method) })
     : phrase('cli.bad_method_likely', { method: shorten(method), likely })
 }
 
-const LONGEST_SHOWN = 100
+const MAX_SHOWN_LENGTH = 100
 
 /** Shortened and in quotes, for a message. */
 function shorten(text: string): string {
-  return JSON.stringify(text.slice(0, LONGEST_SHOWN))
+  return JSON.stringify(text.slice(0, MAX_SHOWN_LENGTH))
 }
 
 function unknownRole(role: string, known: readonly string[]): Phrase {
@@ -321,20 +321,20 @@ function unknownHost(host: string, hosts: readonly string[]): Phrase {
     : phrase('cli.no_such_host', { host: shorten(host), known: hosts })
 }
 
-function describe(judgeQuery: Judge, query: DerivedQuery, paint: Paint, language: OperatorLanguage): string {
-  const verdict = judgeQuery(query)
+function describe(evaluateQuery: EvaluateQuery, query: DerivedQuery, paint: Paint, language: OperatorLanguage): string {
+  const verdict = evaluateQuery(query)
   const said = (given: Phrase) => phraseIn(language, given)
   return said(
     phrase('cli.rules_line', {
       request: safeText(`${query.method} ${query.host ?? ''}${query.path}`),
-      asker: safeText(said(asker(query))),
+      asker: safeText(said(describeCaller(query))),
       outcome: paint(COLOURS[verdict.outcome], said(phrase(`cli.outcome_${verdict.outcome}`))),
       reason: safeText(said(reasonOf(verdict))),
     }),
   )
 }
 
-function asker(query: DerivedQuery): Phrase {
+function describeCaller(query: DerivedQuery): Phrase {
   const { role = VISITOR, groups = [], username = '' } = subjectOf(query) ?? {}
   const bare = query.isDerived ? phrase('cli.asker_by_roles', { role }) : quoted(role)
   const named = username ? phrase('cli.asker_user', { asker: bare, user: username }) : bare
@@ -357,7 +357,7 @@ function destinationText(problem: DestinationProblem): Phrase {
   return PATH_PROBLEMS.includes(problem) ? phrase(`cli.path_${problem as PathProblem}`) : phrase('cli.path_not_a_path')
 }
 
-const UNSAID: Readonly<Record<UncheckedCondition, string>> = {
+const UNCHECKED_CONDITIONS: Readonly<Record<UncheckedCondition, string>> = {
   networks: 'networks (--from)',
   hours: 'hours (--at)',
   maxAge: 'maxAge (--auth-age)',
@@ -371,7 +371,7 @@ function reasonOf(verdict: RuleVerdict): Phrase {
     return phrase('cli.because_ambiguous', { problem: phrase(`cli.path_${verdict.problem}`) })
   if (verdict.outcome === 'uri_too_long') return phrase('cli.because_too_long')
   if (verdict.outcome === 'own') return phrase('cli.because_own')
-  const { rule, interpretation = '', isBelow, destination, shadow, condition, unsaid } = verdict
+  const { rule, interpretation = '', isBelow, destination, shadow, condition, unchecked } = verdict
   const withShadow = (reason: Phrase) =>
     shadow
       ? phrase('cli.with_shadow', {
@@ -387,7 +387,7 @@ function reasonOf(verdict: RuleVerdict): Phrase {
   if (isBelow) parts.push(reason => phrase('cli.with_below', { reason, path }))
   else if (destination !== undefined) parts.push(reason => phrase('cli.with_destination', { reason, path }))
   if (interpretation) parts.push(reason => phrase('cli.with_interpretation', { reason, interpretation }))
-  const names = unsaid?.map(name => UNSAID[name]).join(', ')
+  const names = unchecked?.map(name => UNCHECKED_CONDITIONS[name]).join(', ')
   if (names) parts.push(reason => phrase('cli.with_unsaid', { reason, names }))
   const by = condition
     ? phrase('cli.by_rule_condition', { rule: text, condition })

@@ -21,7 +21,7 @@ import { COMMANDS } from './table.ts'
 
 const ROW = COMMANDS.sessions
 const PAGE = 100
-const PATIENCE_MS = 10_000
+const CLOSE_TIMEOUT_MS = 10_000
 
 export async function runSessionsCommand(args: readonly string[], run: CommandRun): Promise<void> {
   const { values, positionals } = readCommandArguments(args, ROW)
@@ -62,10 +62,10 @@ function listingsOf({ store, allKeys: [first, ...others] }: StoredRecords): List
 }
 
 /** Returns the number of sessions, including unreadable ones that may be the user's. */
-async function list(sessions: Listings, user: string | undefined, line: LineOf, printer: Printer): Promise<number> {
+async function list(sessions: Listings, user: string | undefined, line: FormatLine, printer: Printer): Promise<number> {
   let unreadable = 0
   let count = 0
-  const countedLine: LineOf = listed => {
+  const countedLine: FormatLine = listed => {
     count++
     return line(listed)
   }
@@ -90,14 +90,14 @@ async function list(sessions: Listings, user: string | undefined, line: LineOf, 
 async function countUnreadable(sessions: Listings): Promise<number> {
   let count = 0
   for await (const page of allPages(after => sessions[0].list({ limit: PAGE, after }))) {
-    const listed = await readWithOthers(page.sessions, sessions)
+    const listed = await readWithOtherKeys(page.sessions, sessions)
     count += listed.filter(({ summary }) => !summary).length
   }
   return count
 }
 
 /** Tries the other sets of keys for sessions that the first set does not open. */
-async function readWithOthers(listed: readonly ListedSession[], [, ...others]: Listings): Promise<ListedSession[]> {
+async function readWithOtherKeys(listed: readonly ListedSession[], [, ...others]: Listings): Promise<ListedSession[]> {
   if (others.length === 0) return [...listed]
   return Promise.all(
     listed.map(async session => {
@@ -108,10 +108,10 @@ async function readWithOthers(listed: readonly ListedSession[], [, ...others]: L
   )
 }
 
-type LineOf = (session: ListedSession) => Promise<string>
+type FormatLine = (session: ListedSession) => Promise<string>
 
 /** Many at the same time, because each may need a request to a remote store. */
-async function* linesOf(sessions: AsyncIterable<ListedSession>, line: LineOf): AsyncGenerator<string> {
+async function* linesOf(sessions: AsyncIterable<ListedSession>, line: FormatLine): AsyncGenerator<string> {
   let batch: ListedSession[] = []
   for await (const session of sessions) {
     batch.push(session)
@@ -124,7 +124,7 @@ async function* linesOf(sessions: AsyncIterable<ListedSession>, line: LineOf): A
 
 async function* allOf(sessions: Listings): AsyncGenerator<ListedSession> {
   for await (const page of allPages(before => sessions[0].newest({ limit: PAGE, before })))
-    yield* await readWithOthers(page.sessions, sessions)
+    yield* await readWithOtherKeys(page.sessions, sessions)
 }
 
 /** A user has few enough sessions to sort them here. */
@@ -188,7 +188,7 @@ async function endOne(
   printer: Printer,
 ): Promise<void> {
   const listed = isRecordKey(id) ? await sessions[0].getListed(id) : undefined
-  const [found] = listed ? await readWithOthers([listed], sessions) : []
+  const [found] = listed ? await readWithOtherKeys([listed], sessions) : []
   if (!found || !(await sessions[0].end(id))) {
     printer.toStderr(phrase('cli.no_such_session', { id }))
     process.exitCode = 1
@@ -197,7 +197,7 @@ async function endOne(
   const { username: user, provider } = found.summary ?? {}
   const audit = createAudit({ ...records, now, report: writeProblem })
   audit.onEvent('session_ended', { session: shortKey(id), user, provider, by: 'command', ended: 1 })
-  await audit.close(PATIENCE_MS)
+  await audit.close(CLOSE_TIMEOUT_MS)
   printer.toStdout(
     user === undefined ? phrase('cli.session_ended') : phrase('cli.sessions_ended_of', { count: 1, user }),
   )
@@ -214,7 +214,7 @@ async function end(
   const audit = createAudit({ ...records, now, report: writeProblem })
   const report: Report = (code, fields = {}) => audit.onEvent(code, fields)
   const count = await endUser({ sessions, keys, report }, user, { by: 'command' }).finally(() =>
-    audit.close(PATIENCE_MS),
+    audit.close(CLOSE_TIMEOUT_MS),
   )
   printer.toStdout(phrase('cli.sessions_ended_of', { count: count.ended, user }))
   if (count.keys > 0) printer.toStdout(phrase('cli.keys_ended_of', { count: count.keys, user }))

@@ -5,12 +5,12 @@ import { MenshenError } from '../../errors.ts'
 import { phrase, phrasedProblem } from '../../text/text.ts'
 import { readSmallText, SmallFileError } from '../../util/small-file.ts'
 import { type Config, inspectConfig } from '../file.ts'
-import { placedProblem, withFullStop } from '../issue-text.ts'
+import { problemAt, withFullStop } from '../issue-text.ts'
 import { parseJson } from './json.ts'
 import { DataError, type DataNode, keyOffsetAt, mapNode, nodeAt, positionOf, toValue } from './node.ts'
 
-export const DATA_ENDINGS = ['yaml', 'yml', 'json']
-const MOST_BYTES = 512 * 1024
+export const DATA_EXTENSIONS = ['yaml', 'yml', 'json']
+const MAX_FILE_BYTES = 512 * 1024
 /** Text in another encoding, or a file that is not text. */
 const CONTROL = /[^\t\n\r\P{Cc}]/u
 
@@ -23,7 +23,7 @@ export interface DataFile {
 }
 
 export function isDataFile(file: string): boolean {
-  return DATA_ENDINGS.some(ending => file.toLowerCase().endsWith(`.${ending}`))
+  return DATA_EXTENSIONS.some(extension => file.toLowerCase().endsWith(`.${extension}`))
 }
 
 export async function readDataFile(file: string): Promise<DataFile> {
@@ -44,17 +44,17 @@ export async function readDataFile(file: string): Promise<DataFile> {
       const offset = key === undefined ? nodeAt(data, path).offset : keyOffsetAt(data, path, key)
       const isUnquoted = isTextExpected && nodeAt(data, path).kind === 'scalar'
       const message = isUnquoted ? phrase('config.put_in_quotes', { message: given }) : given
-      return placedProblem(at(offset), path, message, path || phrase('config.whole_file'))
+      return problemAt(at(offset), path, message, path || phrase('config.whole_file'))
     }),
   )
 }
 
 function readText(file: string): string {
   try {
-    return readSmallText(file, MOST_BYTES)
+    return readSmallText(file, MAX_FILE_BYTES)
   } catch (error) {
     if (!(error instanceof SmallFileError)) throw error
-    const problem = phrase('config.data_unreadable', { file, reason: error.reason, limit: MOST_BYTES / 1024 })
+    const problem = phrase('config.data_unreadable', { file, reason: error.reason, limit: MAX_FILE_BYTES / 1024 })
     throw new MenshenError('bad_settings', [phrasedProblem({}, problem)])
   }
 }

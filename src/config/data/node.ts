@@ -4,24 +4,24 @@ import { type Phrase, phrase, phraseIn } from '../../text/text.ts'
 
 export type DataNode = ScalarNode | ListNode | MapNode
 
-interface PlacedNode {
+interface PositionedNode {
   /** Its position in the text. */
   readonly offset: number
   /** The number of values, including all nested ones. An alias has the size of the value that it refers to. */
   readonly size: number
 }
 
-export interface ScalarNode extends PlacedNode {
+export interface ScalarNode extends PositionedNode {
   readonly kind: 'scalar'
   readonly value: string | number | boolean | null
 }
 
-export interface ListNode extends PlacedNode {
+export interface ListNode extends PositionedNode {
   readonly kind: 'list'
   readonly items: readonly DataNode[]
 }
 
-export interface MapNode extends PlacedNode {
+export interface MapNode extends PositionedNode {
   readonly kind: 'map'
   readonly entries: readonly DataEntry[]
 }
@@ -44,11 +44,11 @@ export class DataError extends Error {
   }
 }
 
-const MOST_LEVELS = 64
-const MOST_VALUES = 100_000
+const MAX_DEPTH = 64
+const MAX_VALUES = 100_000
 
 export function assertDepth(offset: number, level: number): void {
-  if (level > MOST_LEVELS) throw new DataError(offset, phrase('config.data_levels', { limit: MOST_LEVELS }))
+  if (level > MAX_DEPTH) throw new DataError(offset, phrase('config.data_levels', { limit: MAX_DEPTH }))
 }
 
 export function scalarNode(offset: number, value: ScalarNode['value']): ScalarNode {
@@ -77,7 +77,7 @@ export function mapNode(offset: number, entries: readonly DataEntry[]): MapNode 
 
 function totalSize(offset: number, values: readonly DataNode[]): number {
   const size = values.reduce((sum, value) => sum + value.size, 1)
-  if (size > MOST_VALUES) throw new DataError(offset, phrase('config.data_values', { limit: MOST_VALUES }))
+  if (size > MAX_VALUES) throw new DataError(offset, phrase('config.data_values', { limit: MAX_VALUES }))
   return size
 }
 

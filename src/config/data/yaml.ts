@@ -5,9 +5,9 @@ import { type ErrorCode, isAlias, isMap, isScalar, isSeq, Lexer, LineCounter, ty
 import { type Phrase, phrase } from '../../text/text.ts'
 import { assertDepth, type DataEntry, DataError, type DataNode, listNode, mapNode, scalarNode } from './node.ts'
 
-const MOST_ALIASES = 100
+const MAX_ALIASES = 100
 /** About 20,000 lines. Each takes the library 5 to 12 µs, most if it is out of place. */
-const MOST_TOKENS = 100_000
+const MAX_TOKENS = 100_000
 const CORE_TAG = /^tag:yaml\.org,2002:(?:str|int|float|bool|null|map|seq)$/
 const TAG_EXPECTED = phrase('config.data_tag')
 const ENDS_EARLY = phrase('config.data_ends_early')
@@ -71,7 +71,7 @@ function assertFewTokens(text: string): void {
   let [tokens, offset] = [0, 0]
   for (const token of new Lexer().lex(text)) {
     tokens += 1
-    if (tokens > MOST_TOKENS) throw new DataError(offset, phrase('config.data_tokens', { limit: MOST_TOKENS }))
+    if (tokens > MAX_TOKENS) throw new DataError(offset, phrase('config.data_tokens', { limit: MAX_TOKENS }))
     // Marks of the lexer are not in the text, which has no control characters.
     if (!LEXER_MARKS.has(token)) offset += token.length
   }
@@ -101,7 +101,7 @@ function readDocument(root: Node): DataNode {
 
   function readAlias(name: string, offset: number): DataNode {
     aliases += 1
-    if (aliases > MOST_ALIASES) throw new DataError(offset, phrase('config.data_aliases', { limit: MOST_ALIASES }))
+    if (aliases > MAX_ALIASES) throw new DataError(offset, phrase('config.data_aliases', { limit: MAX_ALIASES }))
     const value = anchors.get(name)
     if (value === undefined) throw new DataError(offset, phrase('config.data_no_anchor'))
     if (value === 'open') throw new DataError(offset, phrase('config.data_alias_itself'))

@@ -38,13 +38,13 @@ function merge(first: object, second: object): object {
   const merged: Record<string, unknown> = { ...first }
   for (const [key, value] of Object.entries(dropUndefined(second))) {
     const before = merged[key]
-    merged[key] = key !== EITHER_OR && isPlain(before) && isPlain(value) ? merge(before, value) : value
+    merged[key] = key !== EXCLUSIVE_KEY && isPlain(before) && isPlain(value) ? merge(before, value) : value
   }
   return merged
 }
 
 /** The user info token goes into a header or into the query: one replaces the other. */
-const EITHER_OR = 'token'
+const EXCLUSIVE_KEY = 'token'
 
 function isPlain(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)

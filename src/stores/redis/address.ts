@@ -8,7 +8,7 @@
 // name, to all nodes of the cluster. Then `?ca=FILE` may follow, the certificate of a private authority. `?prefix=NAME` replaces
 // `menshen` at the beginning of all key names, for several installations in one database.
 
-import { likelyMeantOf } from '../../config/suggestions.ts'
+import { closestName } from '../../config/suggestions.ts'
 import { MenshenError } from '../../errors.ts'
 import { type Phrase, phrase, phrasedProblem } from '../../text/text.ts'
 
@@ -80,7 +80,7 @@ function optionProblem(text: string): Phrase | undefined {
   const [, options = ''] = /^[^?]*\?([^#]*)$/.exec(text) ?? []
   for (const [name, value] of new URLSearchParams(options)) {
     const shown = name.replace(/[^\w.-]/g, '').slice(0, 40)
-    const likely = likelyMeantOf(name, OPTION_NAMES)
+    const likely = closestName(name, OPTION_NAMES)
     if (!OPTION_NAMES.includes(name))
       return likely
         ? phrase('config.redis_parameter_likely', { name: shown, likely })

@@ -1,7 +1,7 @@
 // The commands that the store sends to Redis, to one server or to a cluster. Each command is atomic.
 
 import { type CommandParser, defineScript, RESP_TYPES } from 'redis'
-import { MOST_TRIMMED } from '../trail.ts'
+import { MAX_TRIMMED } from '../trail.ts'
 
 export interface Commands {
   get(name: string): Promise<Buffer | null>
@@ -9,9 +9,9 @@ export interface Commands {
   /** Writes a record if the living one has `version`, or if there is no living one and `version` is empty. */
   put(write: PutArguments): Promise<boolean>
   /** Adds a member to an index, keeps the index as long as the member lives, and drops expired members beside it. */
-  addMember(index: string, member: string, now: number, keptMs: number): Promise<unknown>
+  addMember(index: string, member: string, now: number, ttlMs: number): Promise<unknown>
   /** Adds a member to the indexes by time and by expiry, and drops expired members from both. */
-  addNewest(indexes: IndexPair, member: string, expiresAt: number, now: number, keptMs: number): Promise<unknown>
+  addNewest(indexes: IndexPair, member: string, expiresAt: number, now: number, ttlMs: number): Promise<unknown>
   removeMembers(index: string, members: readonly string[]): Promise<unknown>
   /** The first members of an index from `start` on: `-` for all of them, `(member` for those after it. */
   members(index: string, start: string, count: number): Promise<string[]>
@@ -33,7 +33,7 @@ interface PutArguments {
   readonly version: Buffer
   readonly now: number
   readonly record: Buffer
-  readonly keptMs: number
+  readonly ttlMs: number
   /** Changes to the indexes in the same step. Absent in a cluster, where they are in other slots. */
   readonly indexes?: IndexChange | undefined
 }
@@ -136,8 +136,8 @@ function plainCommands(client: CommandClient, binary: BinaryClient): Commands {
   return {
     get: name => binary.get(name),
     getAndDelete: name => binary.getDel(name),
-    put({ name, version, now, record, keptMs, indexes }) {
-      const common = { record, version, now: String(now), kept: String(keptMs) }
+    put({ name, version, now, record, ttlMs, indexes }) {
+      const common = { record, version, now: String(now), kept: String(ttlMs) }
       if (!indexes) return client.put([name], ...pairs(common))
       const { newest, added, removed, expiresAt } = indexes
       return client.put(
@@ -153,7 +153,7 @@ function plainCommands(client: CommandClient, binary: BinaryClient): Commands {
         }),
       )
     },
-    addMember: (index, member, now, keptMs) => client.addMember(index, member, String(now), String(keptMs)),
+    addMember: (index, member, now, ttlMs) => client.addMember(index, member, String(now), String(ttlMs)),
     addNewest: (indexes, member, ...times) => client.addNewest(...indexes, member, ...times.map(String)),
     removeMembers: (index, members) => client.zRem(index, [...members]),
     members: (index, start, count) => client.zRangeByLex(index, start, '+', { LIMIT: { offset: 0, count } }),
@@ -161,7 +161,7 @@ function plainCommands(client: CommandClient, binary: BinaryClient): Commands {
       client.zRange(index, start, '-', { BY: 'LEX', REV: true, LIMIT: { offset: 0, count } }),
     countAbove: (index, score) => client.zCount(index, `(${score}`, '+inf'),
     appendToTrail: (names, keep, events) =>
-      client.appendToTrail(...names, String(keep), String(MOST_TRIMMED), ...events),
+      client.appendToTrail(...names, String(keep), String(MAX_TRIMMED), ...events),
     events: async (stream, start, count) => (await binary.xRange(stream, start, '+', { COUNT: count })) ?? [],
     eventsBackwards: async (stream, start, count) =>
       (await binary.xRevRange(stream, start, '-', { COUNT: count })) ?? [],
@@ -178,7 +178,7 @@ function pairs(given: Readonly<Record<string, Argument>>): Argument[] {
 // for a single server.
 
 /** The arguments by their names, as `pairs` sends them. */
-const GIVEN = `
+const NAMED_ARGUMENTS = `
 local given = {}
 for at = 1, #ARGV, 2 do given[ARGV[at]] = ARGV[at + 1] end`
 
@@ -203,7 +203,7 @@ end`
  * expired members than are added, so that they cannot pile up.
  */
 const DROP_FUNCTIONS = `
-local function dropExpiredBeside(index, member, now)
+local function dropExpiredNeighbours(index, member, now)
   for _, other in ipairs(redis.call('ZRANGEBYLEX', index, '(' .. member, '+', 'LIMIT', 0, 3)) do
     if tonumber(string.sub(other, -24, -9)) <= tonumber(now) then redis.call('ZREM', index, other) end
   end
@@ -217,7 +217,7 @@ end`
 
 const ADD_MEMBER = `${ADD_FUNCTIONS}${DROP_FUNCTIONS}
 addMember(KEYS[1], ARGV[1], ARGV[3])
-dropExpiredBeside(KEYS[1], ARGV[1], ARGV[2])
+dropExpiredNeighbours(KEYS[1], ARGV[1], ARGV[2])
 return 1`
 
 const ADD_NEWEST = `${ADD_FUNCTIONS}${DROP_FUNCTIONS}
@@ -230,7 +230,7 @@ return 1`
  * record.ts defines where the version and the expiry are. An index that cannot be changed is an error before the record is written.
  * The last read of the record makes Redis announce later changes of it, because the writer keeps what it has written.
  */
-const PUT = `${GIVEN}${ADD_FUNCTIONS}${DROP_FUNCTIONS}
+const PUT = `${NAMED_ARGUMENTS}${ADD_FUNCTIONS}${DROP_FUNCTIONS}
 local head = redis.call('GETRANGE', KEYS[1], 0, 23)
 local lives = #head == 24 and struct.unpack('<d', head, 17) > tonumber(given.now)
 if (lives and string.sub(head, 1, 8) or '') ~= given.version then return 0 end
@@ -247,7 +247,7 @@ if #KEYS > 1 then
   end
   for at = 4, lastAdded do
     addMember(KEYS[at], given.member, given.kept)
-    if isNew then dropExpiredBeside(KEYS[at], given.member, given.now) end
+    if isNew then dropExpiredNeighbours(KEYS[at], given.member, given.now) end
   end
   for at = lastAdded + 1, #KEYS do redis.call('ZREM', KEYS[at], given.removedMember) end
 end

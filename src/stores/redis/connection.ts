@@ -39,10 +39,10 @@ export interface RedisConnection {
   /** Writes a record, and caches it if `put` returns true. */
   write(key: string, record: Buffer, put: () => Promise<boolean>): Promise<boolean>
   /** Changes a record that must not be in the cache afterwards. */
-  forgetting<Result>(key: string, change: () => Promise<Result>): Promise<Result>
+  invalidating<Result>(key: string, change: () => Promise<Result>): Promise<Result>
   /** Drops a record from the cache, also for reads and writes in flight. */
-  forget(key: string): void
-  forgetAll(): void
+  invalidate(key: string): void
+  invalidateAll(): void
   lose(reason: unknown): void
   /** Resolves with the reason when the connection is unusable. */
   readonly lost: Promise<unknown>
@@ -59,7 +59,7 @@ interface NodeRedisClient {
 
 const HEARTBEAT_MS = 500
 /** The cache is valid if the server has answered a ping that was sent within this time. */
-const TRUST_MS = 2000
+const CACHE_VALID_MS = 2000
 
 interface ConnectionOptions {
   readonly commands: Commands
@@ -68,12 +68,12 @@ interface ConnectionOptions {
   /** Absent if nothing is cached, because the server does not announce changes or there is no room. */
   readonly limits?: ReadCacheLimits
   /** Whether the server announces all changes of a record but our own, so that what was written can be cached. */
-  readonly keepsWrites: boolean
+  readonly cachesWrites: boolean
 }
 
-export function superviseConnection(
+export function monitorConnection(
   client: NodeRedisClient,
-  { commands, isCluster, evictionPolicy, limits, keepsWrites }: ConnectionOptions,
+  { commands, isCluster, evictionPolicy, limits, cachesWrites }: ConnectionOptions,
 ): RedisConnection {
   const fetch = async (key: string) => decodeReply(key, await commands.get(recordName(key)))
   const cache = limits && limits.size > 0 && limits.bytes >= 1 ? createReadCache(limits, fetch) : undefined
@@ -83,13 +83,13 @@ export function superviseConnection(
   let provenAt = performance.now()
 
   function isTrusted(): boolean {
-    return !isLost && performance.now() - provenAt < TRUST_MS
+    return !isLost && performance.now() - provenAt < CACHE_VALID_MS
   }
 
   function lose(reason: unknown): void {
     if (isLost) return
     isLost = true
-    cache?.forgetAll()
+    cache?.invalidateAll()
     client.destroy()
     resolve(reason)
   }
@@ -106,9 +106,9 @@ export function superviseConnection(
   listen().catch(lose)
 
   /** A record that was read before the change must not be in the cache after it. */
-  async function forgetting<Result>(key: string, change: () => Promise<Result>): Promise<Result> {
-    cache?.forget(key)
-    return change().finally(() => cache?.forget(key))
+  async function invalidating<Result>(key: string, change: () => Promise<Result>): Promise<Result> {
+    cache?.invalidate(key)
+    return change().finally(() => cache?.invalidate(key))
   }
 
   return {
@@ -125,11 +125,11 @@ export function superviseConnection(
     load: key => cache?.load(key) ?? fetch(key),
     reload: key => cache?.reload(key) ?? fetch(key),
 
-    write: (key, record, put) => (cache && keepsWrites ? cache.write(key, record, put) : forgetting(key, put)),
-    forgetting,
+    write: (key, record, put) => (cache && cachesWrites ? cache.write(key, record, put) : invalidating(key, put)),
+    invalidating,
 
-    forget: key => cache?.forget(key),
-    forgetAll: () => cache?.forgetAll(),
+    invalidate: key => cache?.invalidate(key),
+    invalidateAll: () => cache?.invalidateAll(),
 
     async close() {
       await withDeadline(client.close(), DEADLINE_MS).catch(() => {})
@@ -147,8 +147,8 @@ export interface ReconnectingClient {
 }
 
 const NO_EVICTION = 'noeviction'
-const FIRST_PAUSE_MS = 50
-const LONGEST_PAUSE_MS = 2000
+const INITIAL_BACKOFF_MS = 50
+const MAX_BACKOFF_MS = 2000
 
 /** Resolves when the first attempt to connect has succeeded or failed. */
 export async function openReconnectingClient(
@@ -215,7 +215,7 @@ export async function openReconnectingClient(
 }
 
 function backoffMs(attempt: number): number {
-  const longest = Math.min(FIRST_PAUSE_MS * 2 ** attempt, LONGEST_PAUSE_MS)
+  const longest = Math.min(INITIAL_BACKOFF_MS * 2 ** attempt, MAX_BACKOFF_MS)
   return longest * (0.5 + Math.random() / 2)
 }
 
@@ -283,18 +283,18 @@ function readAuthority(file: string): Buffer {
 const makeClient = RedisClient.factory({ scripts })
 
 export function toServer(address: SingleAddress, cache: ReadCacheLimits): Connect {
-  const tlsTo = tlsOptionsOf(address)
-  return () => connect(address, { ...address.host, ...tlsTo(address.host) }, cache)
+  const tlsOptionsFor = tlsOptionsOf(address)
+  return () => connect(address, { ...address.host, ...tlsOptionsFor(address.host) }, cache)
 }
 
 export function toPrimary(address: SentinelAddress, cache: ReadCacheLimits): Connect {
-  const tlsTo = tlsOptionsOf(address)
+  const tlsOptionsFor = tlsOptionsOf(address)
   let newestEpoch = 0
   return async () => {
-    const primary = await findPrimary(address, tlsTo, newestEpoch)
+    const primary = await findPrimary(address, tlsOptionsFor, newestEpoch)
     newestEpoch = primary.epoch
-    const connection = await connect(address, { ...primary.server, ...tlsTo(primary.server) }, cache)
-    watchSentinels(address, tlsTo, connection.lost, named => {
+    const connection = await connect(address, { ...primary.server, ...tlsOptionsFor(primary.server) }, cache)
+    watchSentinels(address, tlsOptionsFor, connection.lost, named => {
       newestEpoch = Math.max(newestEpoch, named.epoch)
       if (replaces(named, primary)) connection.lose(new Error('The sentinels named another primary.'))
     })
@@ -328,17 +328,17 @@ async function connect(
     client.destroy()
     throw error
   }
-  const connection = superviseConnection(client, {
+  const connection = monitorConnection(client, {
     commands: commandsOf(client, address.prefix),
     isCluster: false,
     evictionPolicy,
     limits: cache,
-    keepsWrites: evictionPolicy === NO_EVICTION,
+    cachesWrites: evictionPolicy === NO_EVICTION,
   })
   client.on('error', connection.lose)
   client.on('invalidate', (name: Buffer | null) => {
-    if (name === null) connection.forgetAll()
-    else connection.forget(keyOf(name.toString(), address.prefix))
+    if (name === null) connection.invalidateAll()
+    else connection.invalidate(keyOf(name.toString(), address.prefix))
   })
   return connection
 }
@@ -375,7 +375,7 @@ const makeSentinelClient = RedisClient.factory()
 /** How often each sentinel is asked while a connection lasts. */
 const WATCH_MS = 2000
 
-type TlsTo = (host: RedisHost) => Partial<TlsOptions>
+type TlsOptionsFor = (host: RedisHost) => Partial<TlsOptions>
 
 interface NamedPrimary {
   readonly server: RedisHost
@@ -387,8 +387,12 @@ interface NamedPrimary {
  * Takes the first answer that is not older than `newestEpoch`: sentinels that are down must not delay it. If all are older, the
  * sentinels were set up again, or only those of a minority can be reached: then the newest of them.
  */
-export async function findPrimary(address: SentinelAddress, tlsTo: TlsTo, newestEpoch = 0): Promise<NamedPrimary> {
-  const answers = address.hosts.map(host => askWithOrWithoutPassword({ ...host, ...tlsTo(host) }, address))
+export async function findPrimary(
+  address: SentinelAddress,
+  tlsOptionsFor: TlsOptionsFor,
+  newestEpoch = 0,
+): Promise<NamedPrimary> {
+  const answers = address.hosts.map(host => querySentinel({ ...host, ...tlsOptionsFor(host) }, address))
   const older: NamedPrimary[] = []
   const current = answers.map(async answer => {
     const named = await answer
@@ -405,7 +409,7 @@ export async function findPrimary(address: SentinelAddress, tlsTo: TlsTo, newest
 /** Each sentinel on its own, so that one that hangs does not delay the answers of the others. */
 function watchSentinels(
   address: SentinelAddress,
-  tlsTo: TlsTo,
+  tlsOptionsFor: TlsOptionsFor,
   end: Promise<unknown>,
   onAnswer: (named: NamedPrimary) => void,
 ): void {
@@ -415,11 +419,11 @@ function watchSentinels(
   })
   async function watch(sentinel: RedisHost): Promise<void> {
     while (!isOver) {
-      await askWithOrWithoutPassword(sentinel, address).then(onAnswer, () => {})
+      await querySentinel(sentinel, address).then(onAnswer, () => {})
       await pause(WATCH_MS, undefined, { ref: false })
     }
   }
-  for (const host of address.hosts) watch({ ...host, ...tlsTo(host) })
+  for (const host of address.hosts) watch({ ...host, ...tlsOptionsFor(host) })
 }
 
 function replaces(named: NamedPrimary, { server, epoch }: NamedPrimary): boolean {
@@ -428,17 +432,17 @@ function replaces(named: NamedPrimary, { server, epoch }: NamedPrimary): boolean
 }
 
 /** Sentinels often have no password although the servers have one, and then reject it. */
-async function askWithOrWithoutPassword(sentinel: RedisHost, address: SentinelAddress): Promise<NamedPrimary> {
+async function querySentinel(sentinel: RedisHost, address: SentinelAddress): Promise<NamedPrimary> {
   try {
-    return await ask(sentinel, {}, address.primary)
+    return await getPrimaryAddress(sentinel, {}, address.primary)
   } catch (error) {
     const isRefused = error instanceof Error && error.message.startsWith('NOAUTH')
     if (!isRefused || address.password === undefined) throw error
-    return ask(sentinel, address, address.primary)
+    return getPrimaryAddress(sentinel, address, address.primary)
   }
 }
 
-async function ask(sentinel: RedisHost, credentials: Credentials, name: string): Promise<NamedPrimary> {
+async function getPrimaryAddress(sentinel: RedisHost, credentials: Credentials, name: string): Promise<NamedPrimary> {
   const client = makeSentinelClient(clientOptions(credentials, sentinel))
   client.on('error', () => {}) // connect() reports it, too
   try {
@@ -465,7 +469,7 @@ function epochIn(fields: unknown): number {
 // and invalidations. With several, a lease could appear free before the invalidation of its session arrives.
 
 /** Limits the commands that wait for a node that hangs. Further ones fail immediately. */
-const MOST_WAITING = 10_000
+const MAX_QUEUED_COMMANDS = 10_000
 
 const makeCluster = RedisCluster.factory({ scripts })
 
@@ -475,7 +479,7 @@ export function toCluster(address: ClusterAddress): Connect {
   return async () => {
     const cluster = makeCluster({
       rootNodes: address.hosts.map(host => ({ socket: { ...host, ...tls } })),
-      defaults: { ...clientOptions(address, tls), commandsQueueMaxLength: MOST_WAITING },
+      defaults: { ...clientOptions(address, tls), commandsQueueMaxLength: MAX_QUEUED_COMMANDS },
     })
     // Keeps the error of one node: connect() only reports that none of them is available.
     let reason: unknown
@@ -493,7 +497,7 @@ export function toCluster(address: ClusterAddress): Connect {
       throw reason ?? error
     }
     const commands = commandsOf(cluster.withCommandOptions(COMMAND_OPTIONS), address.prefix)
-    const connection = superviseConnection(cluster, { commands, isCluster: true, evictionPolicy, keepsWrites: false })
+    const connection = monitorConnection(cluster, { commands, isCluster: true, evictionPolicy, cachesWrites: false })
     cluster.on('node-error', connection.lose)
     return connection
   }
@@ -510,8 +514,8 @@ interface ReadCache {
   reload(key: string): Promise<RedisEntry | undefined>
   /** Writes a record and caches it, unless it is forgotten or read before the answer arrives. */
   write(key: string, record: Buffer, put: () => Promise<boolean>): Promise<boolean>
-  forget(key: string): void
-  forgetAll(): void
+  invalidate(key: string): void
+  invalidateAll(): void
   /** How often a record was forgotten, whether or not it was cached. */
   changes(): number
 }
@@ -555,7 +559,7 @@ export function createReadCache(
 
   async function write(key: string, record: Buffer, put: () => Promise<boolean>): Promise<boolean> {
     const own = {}
-    forget(key)
+    invalidate(key)
     underway.set(key, own)
     let isCurrent = false
     try {
@@ -564,13 +568,13 @@ export function createReadCache(
       return isWritten
     } finally {
       // A read that began after the write may have been answered before it: a script that the server does not know is sent twice.
-      forget(key)
+      invalidate(key)
       const written = isCurrent ? decodeReply(key, record) : undefined
       if (written) records.set(key, written)
     }
   }
 
-  function forget(key: string): void {
+  function invalidate(key: string): void {
     changes++
     records.delete(key)
     underway.delete(key)
@@ -582,14 +586,14 @@ export function createReadCache(
     load: key => underway.get(key)?.reading ?? start(key),
 
     reload(key) {
-      forget(key)
+      invalidate(key)
       return start(key)
     },
 
     write,
-    forget,
+    invalidate,
 
-    forgetAll() {
+    invalidateAll() {
       changes++
       records.clear()
       underway.clear()
@@ -609,7 +613,7 @@ export interface LimitClient {
   close(): void
 }
 
-const LONGEST_WAIT_MS = 2000
+const MAX_RECONNECT_DELAY_MS = 2000
 
 /** `undefined` with sentinels or a cluster, where no single server is authoritative. */
 export function openLimitClient(address: string): LimitClient | undefined {
@@ -617,7 +621,7 @@ export function openLimitClient(address: string): LimitClient | undefined {
   if (target.kind !== 'single') return undefined
   const { host, database } = target
   const { socket, ...options } = clientOptions(target, { ...host, ...tlsOptionsOf(target)(host) })
-  const reconnectStrategy = (retries: number) => Math.min(50 * 2 ** retries, LONGEST_WAIT_MS)
+  const reconnectStrategy = (retries: number) => Math.min(50 * 2 ** retries, MAX_RECONNECT_DELAY_MS)
   const client = createClient({
     ...options,
     commandsQueueMaxLength: 1000,

@@ -24,9 +24,9 @@ import {
   encodeRecord,
   encodeVersion,
   GENERATION_LENGTH,
-  keptMs,
   type RedisEntry,
   recordName,
+  ttlMs,
 } from './record.ts'
 
 const TIME_DIGITS = 16
@@ -74,7 +74,7 @@ function startAfter(key: string | undefined): string {
   return key === undefined ? '-' : `(${key}\x01`
 }
 
-function isIndexedAlike(one: Entry, other: Entry): boolean {
+function hasSameIndexes(one: Entry, other: Entry): boolean {
   const indexed = ({ expiresAt, since, labels }: Entry) => JSON.stringify([expiresAt, since, labels])
   return indexed(one) === indexed(other)
 }
@@ -102,7 +102,7 @@ function startBefore(prefix: string | undefined): string {
 type IndexedEntry = Entry & Pick<RedisEntry, 'key' | 'generation'>
 
 async function addToIndexes(commands: Commands, entry: IndexedEntry, now: number): Promise<void> {
-  const kept = keptMs(entry, now)
+  const kept = ttlMs(entry, now)
   const newest = newestMemberOf(entry)
   await Promise.all([
     ...indexesOf(entry).map(index => commands.addMember(index, memberOf(entry), now, kept)),
@@ -140,7 +140,7 @@ interface Walk {
 }
 
 /** Steps for one page. If expired members fill all of them, the page is short and the next one continues. */
-const MOST_STEPS = 20
+const MAX_STEPS = 20
 
 export function readLabelPage(connection: RedisConnection, { label, after, limit }: ListQuery, now: number) {
   const { commands } = connection
@@ -172,14 +172,14 @@ async function pageOf({ fetch }: RedisConnection, walk: Walk, limit: number, now
   const found = new Map<string, RedisEntry>()
   let { start } = walk
   let next: string | undefined
-  for (let step = 0; step < MOST_STEPS; step++) {
+  for (let step = 0; step < MAX_STEPS; step++) {
     const members = (await walk.members(start, limit + 1)).map(readMember)
     const expired = members.filter(({ expiresAt }) => expiresAt <= now).map(({ text }) => text)
     if (expired.length > 0) walk.drop(expired)
 
-    const living = members.filter(({ expiresAt }) => expiresAt > now)
-    const records = await Promise.all(living.map(({ prefix }) => fetch(walk.keyIn(prefix))))
-    for (const [n, { prefix }] of living.entries()) {
+    const unexpired = members.filter(({ expiresAt }) => expiresAt > now)
+    const records = await Promise.all(unexpired.map(({ prefix }) => fetch(walk.keyIn(prefix))))
+    for (const [n, { prefix }] of unexpired.entries()) {
       const record = records[n]
       if (record && walk.includes(record, prefix) && record.expiresAt > now) found.set(prefix, record)
     }
@@ -212,7 +212,7 @@ export async function putRecord(
 ): Promise<number | undefined> {
   const { key, entry, old } = write
   const { commands, isCluster } = connection
-  const generation = old && isIndexedAlike(old, entry) ? old.generation : newGeneration()
+  const generation = old && hasSameIndexes(old, entry) ? old.generation : newGeneration()
   const next = { ...entry, key, generation, version: nextVersion(old) }
   const record = encodeRecord(next)
   const isMoved = generation !== old?.generation
@@ -220,7 +220,7 @@ export async function putRecord(
   const put = (indexes?: IndexChange) =>
     connection.write(key, record, () => {
       const at = now()
-      return commands.put({ name: recordName(key), version, now: at, record, keptMs: keptMs(entry, at), indexes })
+      return commands.put({ name: recordName(key), version, now: at, record, ttlMs: ttlMs(entry, at), indexes })
     })
   if (isMoved && isCluster) await addToIndexes(commands, next, now())
   const written = await put(isMoved && !isCluster ? indexChange(next, old) : undefined)
@@ -245,7 +245,7 @@ function indexMembers(entry: IndexedEntry): IndexMembers {
 /** The removed record, expired or not. */
 export async function takeRecord(connection: RedisConnection, key: string): Promise<RedisEntry | undefined> {
   const { commands } = connection
-  const old = decodeReply(key, await connection.forgetting(key, () => commands.getAndDelete(recordName(key))))
+  const old = decodeReply(key, await connection.invalidating(key, () => commands.getAndDelete(recordName(key))))
   if (old) removeFromIndexes(commands, old)
   return old
 }

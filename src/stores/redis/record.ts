@@ -15,9 +15,9 @@ export interface RedisEntry extends StoredEntry {
 export const GENERATION_LENGTH = 8
 const ENTRY_AT = 8 + GENERATION_LENGTH
 /** Redis keeps records longer than they live, so that our clock decides, and not that of Redis. */
-const LINGER_MS = 60_000
+const EXTRA_TTL_MS = 60_000
 /** The longest time that Redis accepts here. */
-const LONGEST_KEPT_MS = 2 ** 50
+const MAX_TTL_MS = 2 ** 50
 
 export function recordName(key: string): string {
   return `menshen:record:${key}`
@@ -48,6 +48,6 @@ export function decodeReply(key: string, reply: Buffer | null): RedisEntry | und
   return entry && { ...entry, key, version: record.readDoubleLE(0), generation: record.toString('latin1', 8, ENTRY_AT) }
 }
 
-export function keptMs({ expiresAt }: Entry, now: number): number {
-  return Math.min(Math.max(Math.ceil(expiresAt - now), 0) + LINGER_MS, LONGEST_KEPT_MS)
+export function ttlMs({ expiresAt }: Entry, now: number): number {
+  return Math.min(Math.max(Math.ceil(expiresAt - now), 0) + EXTRA_TTL_MS, MAX_TTL_MS)
 }

@@ -39,38 +39,38 @@ const SMALL_CACHE: ReadCacheLimits = { size: 10_000, bytes: 16 * 1024 * 1024 }
 export async function openRedisStore({ address, now, report, cache = SMALL_CACHE }: RedisStoreOptions): Promise<Store> {
   const target = parseRedisAddress(address)
   const client = await openReconnectingClient(connectorOf(target, cache), target.name, report)
-  const ask = createAsk(client, target.name)
+  const run = createRunner(client, target.name)
   const generation = createGenerations(client)
 
-  function ifLiving(record: RedisEntry | undefined): RedisEntry | undefined {
+  function ifUnexpired(record: RedisEntry | undefined): RedisEntry | undefined {
     return record && record.expiresAt > now() ? record : undefined
   }
 
   function known(key: string): RedisEntry | undefined {
-    return ifLiving(client.connection?.known(key))
+    return ifUnexpired(client.connection?.known(key))
   }
 
   async function find(key: string): Promise<RedisEntry | undefined> {
-    return known(key) ?? ifLiving(await ask(connection => connection.load(key)))
+    return known(key) ?? ifUnexpired(await run(connection => connection.load(key)))
   }
 
   async function take(key: string): Promise<RedisEntry | undefined> {
-    return ifLiving(await ask(connection => takeRecord(connection, key)))
+    return ifUnexpired(await run(connection => takeRecord(connection, key)))
   }
 
   return {
-    trail: createRedisTrail(ask),
+    trail: createRedisTrail(run),
 
-    create: (key, entry) => ask(connection => putRecord(connection, { key, entry }, now)),
+    create: (key, entry) => run(connection => putRecord(connection, { key, entry }, now)),
 
     async read(key) {
       const record = await find(key)
-      return record && handOut(record)
+      return record && copyEntry(record)
     },
 
     async readLatest(key) {
-      const record = ifLiving(await ask(connection => connection.reload(key)))
-      return record && handOut(record)
+      const record = ifUnexpired(await run(connection => connection.reload(key)))
+      return record && copyEntry(record)
     },
 
     isCurrent(key, version, freshness = newFreshness()) {
@@ -89,7 +89,7 @@ export async function openRedisStore({ address, now, report, cache = SMALL_CACHE
       const given = { ...entry, value: new Uint8Array(entry.value) }
       const old = await find(key)
       if (old?.version !== version) return undefined
-      return ask(connection => putRecord(connection, { key, entry: given, old }, now))
+      return run(connection => putRecord(connection, { key, entry: given, old }, now))
     },
 
     async remove(key) {
@@ -98,23 +98,23 @@ export async function openRedisStore({ address, now, report, cache = SMALL_CACHE
 
     async take(key) {
       const taken = await take(key)
-      return taken && handOut(taken)
+      return taken && copyEntry(taken)
     },
 
     async list(query) {
-      const { entries, ...rest } = await ask(connection => readLabelPage(connection, query, now()))
-      return { entries: entries.map(handOut), ...rest }
+      const { entries, ...rest } = await run(connection => readLabelPage(connection, query, now()))
+      return { entries: entries.map(copyEntry), ...rest }
     },
 
     async newest(query) {
-      const { entries, ...rest } = await ask(connection => readNewestPage(connection, query, now()))
-      return { entries: entries.map(handOut), ...rest }
+      const { entries, ...rest } = await run(connection => readNewestPage(connection, query, now()))
+      return { entries: entries.map(copyEntry), ...rest }
     },
 
-    count: () => ask(({ commands }) => commands.countAbove(NEWEST[1], now())),
+    count: () => run(({ commands }) => commands.countAbove(NEWEST[1], now())),
 
     async ready() {
-      await ask(({ commands }) => commands.ping())
+      await run(({ commands }) => commands.ping())
     },
 
     close: () => client.close(),
@@ -140,10 +140,10 @@ function createGenerations(client: ReconnectingClient): () => number | undefined
   }
 }
 
-type Ask = <Result>(work: (connection: RedisConnection) => Promise<Result>) => Promise<Result>
+type Run = <Result>(work: (connection: RedisConnection) => Promise<Result>) => Promise<Result>
 
 /** Runs an operation on the current connection, with a deadline. */
-function createAsk(client: ReconnectingClient, name: string): Ask {
+function createRunner(client: ReconnectingClient, name: string): Run {
   return async work => {
     const { connection } = client
     try {
@@ -169,6 +169,6 @@ function connectorOf(address: RedisAddress, cache: ReadCacheLimits): Connect {
 }
 
 /** A copy, so that neither side sees changes by the other. */
-function handOut({ generation: _, value, ...stored }: RedisEntry): StoredEntry {
+function copyEntry({ generation: _, value, ...stored }: RedisEntry): StoredEntry {
   return { ...stored, value: new Uint8Array(value) }
 }

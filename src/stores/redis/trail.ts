@@ -9,17 +9,17 @@ import type { Commands, TrailNames } from './commands.ts'
 const TRAIL: TrailNames = ['menshen:trail', 'menshen:{menshen:trail}:kinds']
 const [TIME_DIGITS, COUNT_DIGITS] = [16, 10]
 
-type Ask = <Result>(work: (connection: { readonly commands: Commands }) => Promise<Result>) => Promise<Result>
+type Run = <Result>(work: (connection: { readonly commands: Commands }) => Promise<Result>) => Promise<Result>
 
-export function createRedisTrail(ask: Ask): Trail {
+export function createRedisTrail(run: Run): Trail {
   return {
     async append(events, keep) {
       const records = events.flatMap(event => [event.kind ?? '', packEvent(event)])
-      await ask(({ commands }) => commands.appendToTrail(TRAIL, keep, records))
+      await run(({ commands }) => commands.appendToTrail(TRAIL, keep, records))
     },
 
     // Each step has its own deadline: a distant Redis needs more than one for a page that reads 10,000 events.
-    read: query => pageInSteps(query, step => ask(({ commands }) => readStep(commands, step))),
+    read: query => pageInSteps(query, step => run(({ commands }) => readStep(commands, step))),
   }
 }
 

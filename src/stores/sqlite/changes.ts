@@ -30,7 +30,7 @@ export interface ChangeApplier {
   /** Called before the commit: notes what the applied changes mean for readers. */
   finish(): void
   /** Called after a transaction that failed. */
-  forget(): void
+  reset(): void
 }
 
 /** How many expired records one step removes: no other change waits long for it. */
@@ -92,7 +92,7 @@ export function createChangeApplier(database: DatabaseSync): ChangeApplier {
     for (const label of after) if (!before.includes(label)) addLabel.run(label, key)
   }
 
-  function takeOut(key: string, now: number, withValue: boolean): Entry | undefined {
+  function removeRecord(key: string, now: number, withValue: boolean): Entry | undefined {
     const old = findRecord(key)
     if (!old || old.expires_at <= now) return undefined
     const value = withValue ? (Object(readValue.get(old.id)).value as Uint8Array) : NO_VALUE
@@ -114,9 +114,9 @@ export function createChangeApplier(database: DatabaseSync): ChangeApplier {
         return isCurrent ? put(change.key, change.entry, old) : undefined
       }
       case 'remove':
-        return takeOut(change.key, change.now, false) !== undefined
+        return removeRecord(change.key, change.now, false) !== undefined
       case 'take':
-        return takeOut(change.key, change.now, true)
+        return removeRecord(change.key, change.now, true)
       case 'append':
         return trail.append(change.events, change.keep)
       case 'sweep': {
@@ -130,7 +130,7 @@ export function createChangeApplier(database: DatabaseSync): ChangeApplier {
     }
   }
 
-  function forget(): void {
+  function reset(): void {
     hasChanged = false
     moreWithSince = 0
   }
@@ -140,9 +140,9 @@ export function createChangeApplier(database: DatabaseSync): ChangeApplier {
     finish() {
       if (hasChanged) addToState.run(1, 'generation')
       if (moreWithSince !== 0) addToState.run(moreWithSince, 'records_with_since')
-      forget()
+      reset()
     },
-    forget,
+    reset,
   }
 }
 

@@ -18,9 +18,9 @@ import { readLabels } from './labels.ts'
 
 export interface SqliteReader extends Pick<Snapshots, 'beginTurn' | 'isCurrent' | 'invalidate'> {
   /** The latest version of the record, if it has not expired. */
-  living(key: string): StoredEntry | undefined
+  getUnexpired(key: string): StoredEntry | undefined
   /** Its value without labels, as of the last snapshot of this event turn. */
-  livingValue(key: string): StoredValue | undefined
+  getUnexpiredValue(key: string): StoredValue | undefined
   list(query: ListQuery): Page
   newest(query: NewestQuery): Page
   count(): number
@@ -105,7 +105,7 @@ export function createSqliteReader({ file, now, opened }: ReaderOptions): Sqlite
           generation = Number(rowOf(state.get('generation'))[0])
           dataVersion = latest
         }
-        return generation + connections / MOST_CONNECTIONS
+        return generation + connections / MAX_CONNECTIONS
       }),
     lookUp: key =>
       withConnection(({ findVersion }) => {
@@ -116,13 +116,13 @@ export function createSqliteReader({ file, now, opened }: ReaderOptions): Sqlite
       }),
   })
 
-  function isLiving({ expiresAt }: Pick<StoredEntry, 'expiresAt'>): boolean {
+  function isUnexpired({ expiresAt }: Pick<StoredEntry, 'expiresAt'>): boolean {
     return expiresAt > now()
   }
 
-  function livingOf(row: unknown): StoredEntry | undefined {
+  function ifUnexpired(row: unknown): StoredEntry | undefined {
     const stored = row === undefined ? undefined : storedOf(row)
-    return stored && isLiving(stored) ? stored : undefined
+    return stored && isUnexpired(stored) ? stored : undefined
   }
 
   return {
@@ -130,9 +130,9 @@ export function createSqliteReader({ file, now, opened }: ReaderOptions): Sqlite
     isCurrent: snapshots.isCurrent,
     invalidate: snapshots.invalidate,
 
-    living: key => withConnection(({ find }) => livingOf(find.get(key))),
+    getUnexpired: key => withConnection(({ find }) => ifUnexpired(find.get(key))),
 
-    livingValue(key) {
+    getUnexpiredValue(key) {
       snapshots.refreshSnapshot()
       return withConnection(({ findValue }) => {
         const row = findValue.get(key)
@@ -143,7 +143,7 @@ export function createSqliteReader({ file, now, opened }: ReaderOptions): Sqlite
       })
     },
 
-    list: query => withConnection(({ listed }) => listPage(query, listed, livingOf)),
+    list: query => withConnection(({ listed }) => listPage(query, listed, ifUnexpired)),
 
     newest: ({ before, limit }) =>
       withConnection(({ newest }) => {
@@ -160,7 +160,7 @@ export function createSqliteReader({ file, now, opened }: ReaderOptions): Sqlite
             if (rows.length <= limit) return
           }
         })()
-        return newestPage(keys, () => livingOf(current), limit)
+        return newestPage(keys, () => ifUnexpired(current), limit)
       }),
 
     count: () => withConnection(({ state }) => Number(rowOf(state.get('records_with_since'))[0])),
@@ -177,7 +177,7 @@ export function createSqliteReader({ file, now, opened }: ReaderOptions): Sqlite
 }
 
 /** More than a process ever opens: the fraction of a generation distinguishes connections. */
-const MOST_CONNECTIONS = 2 ** 16
+const MAX_CONNECTIONS = 2 ** 16
 
 const COLUMNS = 'r.key, r.version, r.expires_at, r.since, r.labels, r.value'
 
@@ -235,12 +235,12 @@ function storedOf(row: unknown): StoredEntry {
 const AFTER_ALL: SinceKey = { since: Number.MAX_SAFE_INTEGER, key: '' }
 
 /** Expired records that are skipped for one page. Then the page is short instead of late. */
-const MOST_SKIPPED = 1000
+const MAX_SKIPPED = 1000
 
 function listPage(
   { label, after = '', limit }: ListQuery,
   listed: StatementSync,
-  livingOf: (row: unknown) => StoredEntry | undefined,
+  ifUnexpired: (row: unknown) => StoredEntry | undefined,
 ): Page {
   const entries: StoredEntry[] = []
   let skipped = 0
@@ -248,9 +248,9 @@ function listPage(
     const rows = listed.all(label, from, limit + 1)
     for (const row of rows) {
       from = String(rowOf(row)[0])
-      const stored = livingOf(row)
+      const stored = ifUnexpired(row)
       if (!stored) {
-        if (++skipped === MOST_SKIPPED) return { entries, next: from }
+        if (++skipped === MAX_SKIPPED) return { entries, next: from }
         continue
       }
       if (entries.length === limit) return { entries, next: entries.at(-1)?.key ?? after }

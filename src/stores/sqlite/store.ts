@@ -18,13 +18,13 @@ const DEADLINE_MS = 10_000
 interface SqliteStoreOptions {
   readonly file: string
   readonly now: () => number
-  readonly sweepEveryMs?: number
+  readonly sweepIntervalMs?: number
   /** How long a change waits for the disk, or for a lock of another process. */
   readonly deadlineMs?: number
 }
 
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
-  const { file, now, sweepEveryMs = 1000, deadlineMs = DEADLINE_MS } = options
+  const { file, now, sweepIntervalMs = 1000, deadlineMs = DEADLINE_MS } = options
   const path = resolve(file)
   const writer = await acquireWriter(path, deadlineMs).catch(error => {
     throw cannotOpen(file, error)
@@ -43,7 +43,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     }
   }
 
-  function orUnavailable<Result>(read: () => Result): Result {
+  function withStoreErrors<Result>(read: () => Result): Result {
     try {
       return read()
     } catch (cause) {
@@ -51,8 +51,8 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     }
   }
 
-  const isLiving = (key: string) => orUnavailable(() => reader.living(key)) !== undefined
-  const sweeper = startSweeper({ now, everyMs: sweepEveryMs, hasExpired: reader.hasExpired, change })
+  const hasUnexpired = (key: string) => withStoreErrors(() => reader.getUnexpired(key)) !== undefined
+  const sweeper = startSweeper({ now, intervalMs: sweepIntervalMs, hasExpired: reader.hasExpired, change })
   const watch = watchFile(path, () => change({ verb: 'open' }))
 
   return {
@@ -63,7 +63,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
       read: query =>
         pageInSteps(query, async step => {
           await nextTurn()
-          return orUnavailable(() => reader.trailPage(step))
+          return withStoreErrors(() => reader.trailPage(step))
         }),
     },
 
@@ -72,45 +72,45 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     },
 
     async read(key) {
-      return orUnavailable(() => reader.living(key))
+      return withStoreErrors(() => reader.getUnexpired(key))
     },
 
     async readLatest(key) {
-      return orUnavailable(() => reader.living(key))
+      return withStoreErrors(() => reader.getUnexpired(key))
     },
 
-    readSync: key => orUnavailable(() => reader.livingValue(key)),
+    readSync: key => withStoreErrors(() => reader.getUnexpiredValue(key)),
     beginTurn: reader.beginTurn,
-    isCurrent: (key, version, freshness) => orUnavailable(() => reader.isCurrent(key, version, freshness)),
+    isCurrent: (key, version, freshness) => withStoreErrors(() => reader.isCurrent(key, version, freshness)),
 
     async replace(key, entry, version) {
-      if (orUnavailable(() => reader.living(key))?.version !== version) return undefined
+      if (withStoreErrors(() => reader.getUnexpired(key))?.version !== version) return undefined
       return (await change({ verb: 'replace', key, entry: copyOf(entry), version, now: now() })) as number | undefined
     },
 
     async remove(key) {
-      return isLiving(key) && (await change({ verb: 'remove', key, now: now() })) === true
+      return hasUnexpired(key) && (await change({ verb: 'remove', key, now: now() })) === true
     },
 
     async take(key) {
-      if (!isLiving(key)) return undefined
+      if (!hasUnexpired(key)) return undefined
       return (await change({ verb: 'take', key, now: now() })) as Awaited<ReturnType<Store['take']>>
     },
 
     async list(query) {
-      return orUnavailable(() => reader.list(query))
+      return withStoreErrors(() => reader.list(query))
     },
 
     async newest(query) {
-      return orUnavailable(() => reader.newest(query))
+      return withStoreErrors(() => reader.newest(query))
     },
 
     async count() {
-      return orUnavailable(reader.count)
+      return withStoreErrors(reader.count)
     },
 
     async ready() {
-      orUnavailable(reader.count)
+      withStoreErrors(reader.count)
     },
 
     async close() {
@@ -130,12 +130,12 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
 }
 
 /** How soon a store continues with the file that replaced its own. */
-const WATCH_EVERY_MS = 1000
+const FILE_CHECK_INTERVAL_MS = 1000
 
 /** A deleted or replaced file would be written to until the process ends, and everything in it would be lost. */
 function watchFile(path: string, onOther: () => Promise<unknown>): { stop(): void } {
   let identity: string | undefined
-  const look = async () => {
+  const checkFile = async () => {
     const found = await stat(path).then(
       ({ dev, ino }) => `${dev} ${ino}`,
       () => 'missing',
@@ -143,8 +143,8 @@ function watchFile(path: string, onOther: () => Promise<unknown>): { stop(): voi
     if (identity !== undefined && found !== identity) await onOther().catch(() => {})
     identity = found
   }
-  const timer = setInterval(look, WATCH_EVERY_MS).unref()
-  void look()
+  const timer = setInterval(checkFile, FILE_CHECK_INTERVAL_MS).unref()
+  void checkFile()
   return { stop: () => clearInterval(timer) }
 }
 

@@ -9,7 +9,7 @@ interface Sweeper {
 
 interface SweeperOptions {
   readonly now: () => number
-  readonly everyMs: number
+  readonly intervalMs: number
   /** Checks without writing. */
   readonly hasExpired: () => boolean
   readonly change: (change: Change) => Promise<ChangeResult>
@@ -18,16 +18,16 @@ interface SweeperOptions {
 /** During the pauses, other changes have the disk to themselves. */
 const SWEEP_PAUSE_MS = 5
 
-export function startSweeper({ now, everyMs, hasExpired, change }: SweeperOptions): Sweeper {
+export function startSweeper({ now, intervalMs, hasExpired, change }: SweeperOptions): Sweeper {
   let isStopped = false
   let underway: Promise<void> | undefined
-  let timer = setTimeout(run, everyMs).unref()
+  let timer = setTimeout(run, intervalMs).unref()
 
   function run(): void {
     underway = step()
       .catch(() => false) // the next one tries again
       .then(more => {
-        if (!isStopped) timer = setTimeout(run, more ? SWEEP_PAUSE_MS : everyMs).unref()
+        if (!isStopped) timer = setTimeout(run, more ? SWEEP_PAUSE_MS : intervalMs).unref()
       })
   }
 

@@ -43,7 +43,7 @@ function closeFile(): void {
 /** `until` is when to give up on the lock of another process. */
 function run(changes: readonly Change[], until: number): ChangeOutcome[] {
   try {
-    return runTogether(changes, until).map(result => ({ result }))
+    return runBatch(changes, until).map(result => ({ result }))
   } catch (error) {
     // One change that cannot be stored does not fail the others.
     if (isRefused(error) && changes.length > 1) return changes.flatMap(change => run([change], until))
@@ -52,7 +52,7 @@ function run(changes: readonly Change[], until: number): ChangeOutcome[] {
   }
 }
 
-function runTogether(batch: readonly Change[], until: number): ChangeResult[] {
+function runBatch(batch: readonly Change[], until: number): ChangeResult[] {
   const { database, changes } = openFile(until)
   try {
     begin(database, until)
@@ -62,19 +62,19 @@ function runTogether(batch: readonly Change[], until: number): ChangeResult[] {
     changesSinceCheckpoint += batch.length
     return results
   } catch (error) {
-    changes.forget()
-    undo(database, error)
+    changes.reset()
+    rollBack(database, error)
     throw error
   }
 }
 
 /** Faults after which the connection can still be used. */
-const PASSING: readonly FaultKind[] = ['locked', 'full']
+const TRANSIENT_FAULTS: readonly FaultKind[] = ['locked', 'full']
 
-function undo(database: DatabaseSync, error: unknown): void {
+function rollBack(database: DatabaseSync, error: unknown): void {
   try {
     if (database.isTransaction) database.exec('ROLLBACK')
-    if (PASSING.includes(faultOf(error).kind) || isRefused(error)) return
+    if (TRANSIENT_FAULTS.includes(faultOf(error).kind) || isRefused(error)) return
   } catch {
     // The connection cannot be used any more.
   }
@@ -101,23 +101,23 @@ function begin(database: DatabaseSync, until: number): void {
 // Maintenance, between batches.
 
 /** One change, or one step of sweeping, writes about ten pages to the WAL. */
-const CHECKPOINT_AFTER = 100
+const CHECKPOINT_AFTER_CHANGES = 100
 /** Pages of a WAL that readers and other writers have kept from restarting. */
-const LONGEST_WAL = 4000
+const MAX_WAL_PAGES = 4000
 /** Free pages that the file keeps for new records. */
-const FREE_PAGES = 2500
-const FREE_SHARE = 1 / 4
+const MAX_FREE_PAGES = 2500
+const MAX_FREE_SHARE = 1 / 4
 const VACUUM_STEP = 100
 
 function maintain(): void {
-  if (!open || changesSinceCheckpoint < CHECKPOINT_AFTER) return
+  if (!open || changesSinceCheckpoint < CHECKPOINT_AFTER_CHANGES) return
   changesSinceCheckpoint = 0
   const { database } = open
   try {
     const free = Number(readPragma(database, 'freelist_count'))
-    if (free > FREE_PAGES && free > Number(readPragma(database, 'page_count')) * FREE_SHARE)
+    if (free > MAX_FREE_PAGES && free > Number(readPragma(database, 'page_count')) * MAX_FREE_SHARE)
       database.exec(`PRAGMA incremental_vacuum(${VACUUM_STEP})`)
-    if (checkpoint(database, 'PASSIVE') > LONGEST_WAL) checkpoint(database, 'RESTART')
+    if (checkpoint(database, 'PASSIVE') > MAX_WAL_PAGES) checkpoint(database, 'RESTART')
   } catch {
     // Another process does it, or the next change finds the fault.
   }

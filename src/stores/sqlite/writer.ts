@@ -31,9 +31,9 @@ interface SharedWriter {
 }
 
 /** A transaction stays small: nothing is confirmed before all of it is written. */
-const LARGEST_BATCH = 256
+const MAX_BATCH_SIZE = 256
 /** The thread gives up on a lock at the deadline. Its answer, which contains the reason, takes a while on a busy machine. */
-const ANSWER_WITHIN_MS = 2000
+const ANSWER_MARGIN_MS = 2000
 
 // Keyed by path: two threads would wait for each other's locks.
 const shared = new Map<string, SharedWriter>()
@@ -63,7 +63,7 @@ export async function acquireWriter(path: string, deadlineMs: number): Promise<S
 }
 
 function startWriter(file: string, deadlineMs: number): SharedWriter {
-  const answerMs = deadlineMs + ANSWER_WITHIN_MS
+  const answerMs = deadlineMs + ANSWER_MARGIN_MS
   let worker: Worker | undefined
   let waiting: PendingChange[] = []
   let sent: readonly PendingChange[] = []
@@ -104,8 +104,8 @@ function startWriter(file: string, deadlineMs: number): SharedWriter {
   function send(): void {
     isScheduled = false
     if (sent.length > 0 || waiting.length === 0) return
-    sent = waiting.slice(0, LARGEST_BATCH)
-    waiting = waiting.slice(LARGEST_BATCH)
+    sent = waiting.slice(0, MAX_BATCH_SIZE)
+    waiting = waiting.slice(MAX_BATCH_SIZE)
     const now = performance.now()
     const until = Math.min(...sent.map(each => each.until))
     worker ??= start()

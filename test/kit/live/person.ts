@@ -9,8 +9,8 @@ export interface Account {
 
 export type Person = ReturnType<typeof createPerson>
 
-const MOST_REDIRECTS = 20
-const MOST_FORMS = 8
+const MAX_REDIRECTS = 20
+const MAX_FORMS = 8
 
 /** As a browser sends them with what somebody clicks. */
 const NAVIGATION = {
@@ -49,7 +49,7 @@ export function createPerson(gateway: string, account: Account, now: () => numbe
   /** The page at the end of the redirects. */
   async function arrive(response: Response): Promise<Response> {
     let page = response
-    for (let n = 0; n < MOST_REDIRECTS; n++) {
+    for (let n = 0; n < MAX_REDIRECTS; n++) {
       const { location } = page.headers
       if (page.status < 300 || page.status > 399 || location === undefined) return page
       page = await ask(new URL(location, page.url))
@@ -60,7 +60,7 @@ export function createPerson(gateway: string, account: Account, now: () => numbe
   /** Says yes to everything that the provider asks, until it sends us home. */
   async function comeHome(response: Response): Promise<Response> {
     let page = await arrive(response)
-    for (let n = 0; n < MOST_FORMS; n++) {
+    for (let n = 0; n < MAX_FORMS; n++) {
       const at = new URL(page.url)
       if (at.origin === home) return page
       const { action, fields } = firstForm(page)

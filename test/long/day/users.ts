@@ -23,12 +23,12 @@ const STREAM_ENDS_WITHIN_SECONDS = 5
 /** The application sends an event twice a second. */
 const STREAM_SILENT_SECONDS = 10
 /** Tickets that were given back and are tried again after each fault. */
-const MOST_REMEMBERED = 60
+const MAX_REMEMBERED = 60
 /** The share of the users who have keys. */
 const KEY_OWNERS = 0.25
 /** A key takes a sign-in of the last ten minutes. */
 const KEYS_WITHIN_SECONDS = 500
-const MOST_REDIRECTS = 6
+const MAX_REDIRECTS = 6
 const ANSWERS_WITHIN_MS = 30_000
 
 export interface Town {
@@ -190,7 +190,7 @@ export async function liveAs(
   async function readHostPage(): Promise<void> {
     const path = anyPath()
     let answer = await atHost.get(path, { headers: { ...NAVIGATION, host: HOST } })
-    for (let hops = 0; answer.headers.location && hops < MOST_REDIRECTS && !isSentToLogin(answer); hops++) {
+    for (let hops = 0; answer.headers.location && hops < MAX_REDIRECTS && !isSentToLogin(answer); hops++) {
       const { hostname, pathname, search } = new URL(answer.headers.location, `https://${HOST}`)
       const next = pathname + search
       answer =
@@ -235,7 +235,7 @@ export async function liveAs(
     const { status } = await client.post('/_menshen/account/keys/revoke', { key: old.id }, { headers: ofPage })
     if (status !== 303 && status !== 302) throw new Failure(String(status))
     promises.revoked.push({ site, key: old.text })
-    if (promises.revoked.length > MOST_REMEMBERED) promises.revoked.shift()
+    if (promises.revoked.length > MAX_REMEMBERED) promises.revoked.shift()
   }
 
   async function readMe(): Promise<void> {
@@ -307,7 +307,7 @@ export async function liveAs(
       const { status, headers } = await client.post('/logout', '', { headers: { cookie } })
       if (headers.location !== '/login') throw new Failure(String(status))
       promises.signedOut.push({ site, cookie })
-      if (promises.signedOut.length > MOST_REMEMBERED) promises.signedOut.shift()
+      if (promises.signedOut.length > MAX_REMEMBERED) promises.signedOut.shift()
       if (left && !(await endsInTime(left))) throw new Failure('a stream outlived its session')
     } finally {
       left?.close()

@@ -297,7 +297,7 @@ test('one read of the generation serves all requests of an event loop turn, or o
 
 test('a record with damaged labels is read without labels, and can be replaced, removed and swept', async context => {
   const file = await fileFor(context)
-  const store = await openSqliteStore({ file, now: Date.now, sweepEveryMs: 1 })
+  const store = await openSqliteStore({ file, now: Date.now, sweepIntervalMs: 1 })
   context.after(() => store.close())
   for (const key of ['replaced', 'removed', 'swept']) await store.create(key, entry('a', ['label']))
   changeDatabase(file, `UPDATE records SET labels = '{'; UPDATE records SET expires_at = 0 WHERE key = 'swept'`)
@@ -316,7 +316,7 @@ test('a record with damaged labels is read without labels, and can be replaced, 
 test('the embedded store returns a short page rather than a slow one, and the next page continues', async context => {
   let time = 1_000_000
   const file = await fileFor(context)
-  const store = await openSqliteStore({ file, now: () => time, sweepEveryMs: 1_000_000 })
+  const store = await openSqliteStore({ file, now: () => time, sweepIntervalMs: 1_000_000 })
   context.after(() => store.close())
   const create = (key: string, expiresAt: number, since: number) =>
     store.create(key, { ...entry('a', ['label']), expiresAt, since })
@@ -378,7 +378,7 @@ test('a clean stop leaves one file with the expected tables, application_id and 
 
 test('expired entries are swept from the file, live ones stay, and the generation does not change', async context => {
   const file = await fileFor(context)
-  const store = await openSqliteStore({ file, now: Date.now, sweepEveryMs: 1 })
+  const store = await openSqliteStore({ file, now: Date.now, sweepIntervalMs: 1 })
   context.after(() => store.close())
   const expired = { ...entry('old', ['label']), expiresAt: Date.now() - 1, since: 1 }
   await Promise.all(Array.from({ length: 1200 }, (_, i) => store.create(`old${i}`, expired)))
@@ -421,7 +421,7 @@ test('a sweep that fails is retried and does not end the process', async () => {
   const done = Promise.withResolvers<void>()
   const sweeper = startSweeper({
     now: Date.now,
-    everyMs: 1,
+    intervalMs: 1,
     hasExpired: () => left > 0,
     async change() {
       if (failures++ < 5) throw new Error('the disk is full')

@@ -55,9 +55,9 @@ export function readChange(fields: ReadonlyMap<string, string>): Partial<Knobs> 
   return change
 }
 
-export type Misbehaviour = ReturnType<typeof createMisbehaviour>
+export type FaultInjection = ReturnType<typeof createFaultInjection>
 
-export function createMisbehaviour() {
+export function createFaultInjection() {
   let knobs = DEFAULT_KNOBS
 
   return {

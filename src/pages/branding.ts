@@ -24,14 +24,14 @@ const TYPES: Readonly<Record<string, string>> = {
 const FOLDER = new URL('../../browser/', import.meta.url)
 
 /** Third-party files, by the names under which our own scripts and pages use them. */
-const OF_OTHERS = {
+const THIRD_PARTY_FILES = {
   'uplot.js': 'uplot/dist/uPlot.esm.js',
   'uplot.css': 'uplot/dist/uPlot.min.css',
 } as const
 
 const FILES = [
   ...readdirSync(FOLDER).map(name => [name, new URL(name, FOLDER)] as const),
-  ...Object.entries(OF_OTHERS).map(([name, file]) => [name, new URL(import.meta.resolve(file))] as const),
+  ...Object.entries(THIRD_PARTY_FILES).map(([name, file]) => [name, new URL(import.meta.resolve(file))] as const),
 ]
 
 export const ASSETS: ReadonlyMap<string, Asset> = new Map(
@@ -51,7 +51,7 @@ export function assetUrl(name: string): string {
 
 // What the pages look like: ours, or the organisation's own mark, colour, and words under the button.
 
-export interface Look {
+export interface Branding {
   /** At the top of a page, and in the browser's tab. */
   readonly icon: { readonly url: string; readonly type: string }
   /** Addresses of styles that are loaded after ours. */
@@ -66,14 +66,14 @@ export interface Look {
 /** Each for light and dark pages, as CSS writes it. */
 export type DialogColors = Readonly<Record<'accent' | 'onAccent' | 'link', string>>
 
-export const OUR_LOOK: Look = {
+export const DEFAULT_BRANDING: Branding = {
   icon: { url: assetUrl('icon.svg'), type: 'image/svg+xml' },
   styles: [],
   loginPage: {},
   assets: new Map(),
 }
 
-export function createLook(settings: Pick<Settings, 'LOGO_FILE' | 'ACCENT_COLOR'>, config: Config): Look {
+export function createBranding(settings: Pick<Settings, 'LOGO_FILE' | 'ACCENT_COLOR'>, config: Config): Branding {
   const { LOGO_FILE: logoFile, ACCENT_COLOR: accentColor } = settings
   const logo = logoFile === undefined ? undefined : readImage(logoFile)
   const assets = new Map<string, Asset>()
@@ -83,7 +83,7 @@ export function createLook(settings: Pick<Settings, 'LOGO_FILE' | 'ACCENT_COLOR'
     return `${OWN_PATHS.assets}${name}?v=${version}`
   }
   return {
-    icon: logo ? { url: add(`logo.${logo.extension}`, logo.type, logo.body), type: logo.type } : OUR_LOOK.icon,
+    icon: logo ? { url: add(`logo.${logo.extension}`, logo.type, logo.body), type: logo.type } : DEFAULT_BRANDING.icon,
     styles:
       accentColor === undefined
         ? []

@@ -8,14 +8,14 @@ import type { Report } from '../events.ts'
 import { FAILING } from './workers.ts'
 
 /** How long a worker with an uncaught exception waits for another worker to serve. */
-const SUCCESSOR_WITHIN_MS = 10_000
+const REPLACEMENT_TIMEOUT_MS = 10_000
 
-type CloseFor = (why: { reason: string }) => void
+type CloseWithReason = (why: { reason: string }) => void
 
 /** `reportAtStart` writes only to the log. */
-export function surviveErrors(reportAtStart: Report) {
+export function handleUncaughtErrors(reportAtStart: Report) {
   let report = reportAtStart
-  let close: CloseFor | undefined
+  let close: CloseWithReason | undefined
   let isFailing = false
 
   function note(reason: 'rejection' | 'exception', thrown: unknown): void {
@@ -34,12 +34,12 @@ export function surviveErrors(reportAtStart: Report) {
     const end = () => close?.({ reason: 'internal_error' })
     if (!cluster.isWorker) return end()
     process.send?.(FAILING)
-    setTimeout(end, SUCCESSOR_WITHIN_MS).unref()
+    setTimeout(end, REPLACEMENT_TIMEOUT_MS).unref()
   })
 
   return {
     /** Called when the process serves: from now on it has something to finish. `reportAndCount` also counts events. */
-    watch(closeFor: CloseFor, reportAndCount: Report): void {
+    watch(closeFor: CloseWithReason, reportAndCount: Report): void {
       close = closeFor
       report = reportAndCount
     },

@@ -6,7 +6,7 @@ import { type UnmetCondition, unmetOf } from '../access/conditions.ts'
 import type { Subject } from '../access/roles.ts'
 import { type Decision, isClosed, lacksScopes } from '../access/rules.ts'
 import type { Rule } from '../config/file.ts'
-import { callerOf, RequestCircumstances } from '../http/caller.ts'
+import { callerOf, RequestConditionContext } from '../http/caller.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import type { Admission, CallerIdentification } from './admission.ts'
@@ -23,11 +23,11 @@ export function applyRules(
   const { rules } = auth
   const subject = callerOf(identification)?.who
   const shadow = shadowDecision(rules, request, subject, settings.BASE_URL)
-  if (shadow) reportShadow(context, request, identification, judge(context, request, identification, shadow))
+  if (shadow) reportShadow(context, request, identification, refusalOf(context, request, identification, shadow))
   const decision = decideRequest(rules, request, subject, settings.BASE_URL)
   const { problem } = decision
   if (problem) return { ...identification, outcome: 'unreadable', destinationProblem: problem }
-  const refusal = judge(context, request, identification, decision)
+  const refusal = refusalOf(context, request, identification, decision)
   return refusal ? denied(context, request, identification, refusal) : { ...identification, outcome: 'admitted' }
 }
 
@@ -38,7 +38,7 @@ interface Refusal {
 }
 
 /** `undefined` if the decision admits the caller. */
-function judge(
+function refusalOf(
   { settings, now }: IdentifyContext,
   request: GatewayRequest,
   identification: CallerIdentification,
@@ -47,8 +47,8 @@ function judge(
   if (!isAdmitted) return { rule }
   if (!conditions) return undefined
   const at = now()
-  const circumstances = new RequestCircumstances(request, identification, settings.BASE_URL, at)
-  const unmet = unmetOf(conditions, circumstances, at)
+  const context = new RequestConditionContext(request, identification, settings.BASE_URL, at)
+  const unmet = unmetOf(conditions, context, at)
   return unmet && { rule, unmet }
 }
 

@@ -1,18 +1,18 @@
 // A fair queue for slots: one line per owner, and the owners are served in turn. An owner with a thousand requests delays only
 // itself.
 
-export interface WaitingLine<Item> {
+export interface FairQueue<Item> {
   add(item: Item, owner: string): void
   remove(item: Item, owner: string): void
   /** Takes the next item whose owner may have a slot now. */
   take(mayHave: (owner: string) => boolean): Item | undefined
   /** The last item of the owner with the most items, if that is more than `owner` would have. */
-  lastOfLargest(owner: string): Item | undefined
+  lastOfBusiest(owner: string): Item | undefined
   readonly items: Iterable<Item>
   readonly size: number
 }
 
-export function createWaitingLine<Item>(): WaitingLine<Item> {
+export function createFairQueue<Item>(): FairQueue<Item> {
   /** In the order of the owners' turns. */
   const byOwner = new Map<string, Set<Item>>()
   let size = 0
@@ -44,7 +44,7 @@ export function createWaitingLine<Item>(): WaitingLine<Item> {
       }
       return undefined
     },
-    lastOfLargest(owner) {
+    lastOfBusiest(owner) {
       let largest: Set<Item> | undefined
       const most = (byOwner.get(owner)?.size ?? 0) + 1
       for (const own of byOwner.values()) if (own.size > (largest?.size ?? most)) largest = own
