@@ -255,7 +255,7 @@ function problemCards(words: Words, view: OverviewView): ProblemCard[] {
       severity: severityOf(problem, view),
       about: subjectOf(problem, view),
       message: problemMessage(words, problem, view),
-      facts: detailsOf(words, problem),
+      details: detailsOf(words, problem),
       audit: auditOf(problem),
     }))
   const away = { severity: 'down' as const, about: 'store', message: html`${words.t('problem.store_away')}` }
