@@ -35,7 +35,7 @@ function describe(schema: unknown, interfaces: readonly Descriptions[]): void {
     const found = interfaces.find(one => one.size === names.length && names.every(name => one.has(name)))
     for (const [name, property] of Object.entries(properties)) {
       const description = found?.get(name)
-      if (description !== undefined) property.description = description
+      if (description !== undefined) property.description ??= description
     }
   }
   for (const part of Object.values(schema)) describe(part, interfaces)

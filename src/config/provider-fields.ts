@@ -59,7 +59,11 @@ function request<S extends z.ZodRawShape, const O extends FieldOptions<z.infer<z
   complete: z.ZodObject<S, z.core.$strict>,
   options: O,
 ) {
-  return { schema: complete.partial().extend({ headers: secretTexts.optional() }), complete, ...options }
+  return {
+    schema: complete.partial().extend({ headers: secretTexts.optional().describe('Extra headers.') }),
+    complete,
+    ...options,
+  }
 }
 
 /** A part of another field that has its own setting. */
@@ -122,6 +126,14 @@ export const accepted = z
   .refine(paths => Object.keys(paths).length > 0, issueText(phrase('config.at_least_one_path')))
   .meta({ minProperties: 1 })
 
+/** The parts of a response whose useful content is not at the top, or which reports errors with status 200. */
+const answer = {
+  at: path.optional().describe('The path of the actual response; absent if it is at the top.'),
+  success: accepted.describe(
+    'What a successful response has: accepted values, keyed by path. `null` accepts an absent value.',
+  ),
+}
+
 /** The first path that has a value; several in one pair of brackets are joined by a dash. */
 export const sources = z.array(z.union([path, z.array(path).min(2)]))
 
@@ -143,7 +155,9 @@ const RESERVED_CLAIMS = ['role', 'provider', 'iss', 'aud', 'exp', 'nbf', 'iat', 
 /** The fields of the user: those above, and others that the operator maps. */
 const userFields = z
   .object(
-    Object.fromEntries(USER_FIELDS.map(name => [name, sources.optional()])) as {
+    Object.fromEntries(
+      USER_FIELDS.map(name => [name, sources.optional().describe(`The paths of \`${name}\`, in order.`)]),
+    ) as {
       [F in (typeof USER_FIELDS)[number]]: z.ZodOptional<typeof sources>
     },
   )
@@ -297,6 +311,7 @@ export const SIGN_IN_FIELDS = {
     },
   }),
 
+  /** The address to which the browser is sent to sign in. */
   authorizationUrl: field(address, { endpoint: 'authorization' }),
   scope: field(z.string(), {
     default: '',
@@ -309,8 +324,11 @@ export const SIGN_IN_FIELDS = {
       descriptionZh: '申请的权限范围（scope）。',
     },
   }),
+  /** What separates the scopes in the request. `scope` always has spaces. */
   scopeSeparator: field(text, { default: ' ', isConverted: true }),
+  /** Extra parameters of the authorization request. */
   authorizationParams: field(texts, { default: {}, isConverted: true }),
+  /** Other names for parameters of the authorization request, keyed by the usual name; a parameter with an empty name is omitted. */
   authorizationNames: field(texts, { default: {}, isConverted: true }),
   /** Added to the authorization address: `#wechat_redirect`. */
   authorizationFragment: field(z.string(), { default: '', isConverted: true }),
@@ -372,33 +390,35 @@ export const SIGN_IN_FIELDS = {
   /** The parameters in which the code may come back. */
   codeNames: field(z.array(z.string()).min(1), { default: ['code'] }),
 
+  /** The token endpoint. */
   tokenUrl: field(address, { endpoint: 'token', receives: true }),
+  /** A token request that differs from the standard. */
   tokenRequest: request(
     z.strictObject({
-      as: z.enum(['form', 'json', 'query']),
-      names: texts,
+      as: z.enum(['form', 'json', 'query']).describe('How the parameters are sent.'),
+      names: texts.describe('Other names for parameters, keyed by the usual name.'),
       headers: texts,
-      redirectUri: z.boolean(),
-      state: z.boolean(),
+      redirectUri: z.boolean().describe('Whether `redirect_uri` is sent.'),
+      state: z.boolean().describe('Whether the state is repeated in the request.'),
     }),
     { default: { as: 'form', names: {}, headers: {}, redirectUri: true, state: false } },
   ),
+  /** A token response that differs from the standard. */
   tokenAnswer: group(
     z.strictObject({
-      /** The path of the actual answer; absent if it is at the top. */
-      at: path.optional(),
-      success: accepted,
-      names: texts,
-      lifetimeSeconds: z.int().min(60).optional(),
-      /** Whether an answer without `token_type` is accepted. */
-      tokenType: z.enum(['required', 'optional']),
+      ...answer,
+      names: texts.describe('The paths of fields with other names, keyed by the usual name.'),
+      lifetimeSeconds: z.int().min(60).optional().describe('How long a token is valid if the response does not tell.'),
+      tokenType: z.enum(['required', 'optional']).describe('Whether a response without `token_type` is accepted.'),
     }),
     { default: { success: {}, names: {}, tokenType: 'optional' } },
   ),
+  /** The introspection endpoint (RFC 7662), for access tokens that are not JWTs. */
   introspectionUrl: field(address, { endpoint: 'introspection', receives: true }),
   /** Values of `typ` that an access token of a machine may have, besides `at+jwt` (RFC 9068). */
   accessTokenTypes: field(z.array(z.string()), { default: [] }),
 
+  /** The endpoint for refreshes, if it is not the token endpoint; `false` turns refreshes off. */
   refreshUrl: field(z.union([address, z.literal(false)]), { endpoint: 'refresh', receives: true }),
   /** Additional parameters of a refresh; `$redirect_uri` is our own callback address. */
   refreshParams: field(texts, { default: {} }),
@@ -407,26 +427,40 @@ export const SIGN_IN_FIELDS = {
   /** How long before expiry a token is refreshed: the five minutes of specification 7.1, or at most half of its life. */
   refreshLead: field(z.enum(['fixed', 'half']), { default: 'half' }),
 
+  /** The user info endpoint. */
   userInfoUrl: field(address, { endpoint: 'userInfo', receives: true }),
+  /** A user info request that differs from the standard. */
   userInfoRequest: request(
     z.strictObject({
-      method: z.enum(['GET', 'POST']),
-      token: z.union([
-        z.literal('bearer'),
-        z.strictObject({ header: z.string() }),
-        z.strictObject({ query: z.string() }),
-      ]),
-      params: texts,
+      method: z.enum(['GET', 'POST']).describe('The method of the request.'),
+      token: z
+        .union([
+          z.literal('bearer'),
+          z.strictObject({ header: z.string().describe('The name of the header.') }),
+          z.strictObject({ query: z.string().describe('The name of the parameter in the query.') }),
+        ])
+        .describe('Where the access token is: `bearer` is `Authorization: Bearer`.'),
+      params: texts.describe('Parameters; `$openid` stands for the field `openid` of the token response.'),
       headers: texts,
     }),
     { default: { method: 'GET', token: 'bearer', params: {}, headers: {} } },
   ),
-  userInfoAnswer: group(z.strictObject({ at: path.optional(), success: accepted }), { default: { success: {} } }),
+  /** A user info response that differs from the standard. */
+  userInfoAnswer: group(z.strictObject(answer), { default: { success: {} } }),
+  /** Where a field of the user comes from: the first of these with a value. */
   userInfoFrom: field(z.array(z.enum(['userinfo', 'id_token', 'token', 'access_token'])).min(1), {
     default: ['userinfo', 'id_token', 'token'],
   }),
   /** One more call with the same token: the first element of the list in its answer that fits gives the e-mail address. */
-  emailStep: field(z.strictObject({ url: address, where: accepted, take: path }), {}),
+  emailStep: field(
+    z.strictObject({
+      url: address.describe('The address that is called with the access token.'),
+      where: accepted.describe('Which element of the list: accepted values, keyed by path.'),
+      take: path.describe('The path of the e-mail address in the element.'),
+    }),
+    {},
+  ),
+  /** The paths of each field of the user, in order; two paths in brackets are joined by a dash. Other names become further fields. */
   fields: field(userFields, {
     default: { sub: [], username: [], nickname: [], email: [], phone_number: [], ou_id: [], ou_name: [], groups: [] },
     isConverted: true,
@@ -435,15 +469,21 @@ export const SIGN_IN_FIELDS = {
   emailVerified: field(accepted, { isConverted: true }),
   /** `text`: a field of another type is an error, not turned into text. */
   fieldTypes: field(z.enum(['text', 'any']), { default: 'any' }),
+  /** What a user must have to sign in: accepted values, keyed by path. */
   require: field(accepted, { isConverted: true }),
 
+  /** How the provider is notified of a sign-out. */
   logout: group(
     z.strictObject({
-      /** If absent: through the browser if the metadata has an address for it, otherwise not at all. */
-      style: z.enum(LOGOUT_STYLES).optional(),
-      returnParam: text,
-      params: texts,
-      idTokenHint: z.boolean(),
+      style: z
+        .enum(LOGOUT_STYLES)
+        .optional()
+        .describe(
+          '`server` calls the endpoint, `browser` redirects the browser through it, `none` does not notify the provider. By default `browser` if the provider has an endpoint for it.',
+        ),
+      returnParam: text.describe('The parameter with the address to which the provider sends the browser back.'),
+      params: texts.describe('Extra parameters.'),
+      idTokenHint: z.boolean().describe('Whether `id_token_hint` is sent.'),
     }),
     { default: { returnParam: 'post_logout_redirect_uri', params: {}, idTokenHint: false } },
   ),
@@ -486,15 +526,17 @@ export const SIGN_IN_FIELDS = {
         '不再需要的令牌是否在身份认证平台撤销（平台提供撤销地址时）：退出登录、会话因长时间无操作而结束、登录失败或新的登录取代原会话之后。有的平台（Google、旧版 Keycloak、部分 Auth0 租户）会因此结束该用户在所有设备上的会话。',
     },
   }),
+  /** The revocation endpoint (RFC 7009). */
   revocationUrl: field(address, { endpoint: 'revocation', receives: true }),
   /** A revocation request that differs from RFC 7009. */
   revocationRequest: group(
     z.strictObject({
-      method: z.enum(['POST', 'DELETE']),
-      as: z.enum(['form', 'query']),
-      names: texts,
-      /** Which token is revoked; without a refresh token, the access token is. */
-      token: z.enum(['refresh_token', 'access_token']),
+      method: z.enum(['POST', 'DELETE']).describe('The method of the request.'),
+      as: z.enum(['form', 'query']).describe('How the parameters are sent.'),
+      names: texts.describe('Other names for parameters, keyed by the usual name.'),
+      token: z
+        .enum(['refresh_token', 'access_token'])
+        .describe('Which token is revoked; without a refresh token, the access token is.'),
     }),
     { default: { method: 'POST', as: 'form', names: {}, token: 'refresh_token' } },
   ),

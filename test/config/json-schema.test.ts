@@ -119,7 +119,7 @@ test('menshen schema prints menshen.schema.json, which is a JSON Schema of draft
   assert.equal((await commands.run({}, { args: ['schema', 'x'] })).code, 2)
 })
 
-test('the schema describes every key of the configuration outside of providers', () => {
+test('the schema describes every key of the configuration', () => {
   const missing: string[] = []
   let described = 0
   const visit = (schema: unknown, path: string) => {
@@ -133,12 +133,15 @@ test('the schema describes every key of the configuration outside of providers',
   }
   const { properties } = JSON.parse(TEXT)
   visit({ properties }, '')
-  assert.deepEqual(
-    // docs/providers.md describes the keys of a provider.
-    missing.filter(path => !/^\.properties\.providers?\./.test(path)),
-    [],
-  )
-  assert.ok(described > 150, String(described))
+  assert.deepEqual(missing, [])
+  assert.ok(described > 350, String(described))
+})
+
+test('the keys of `fields` of a provider are described as paths, and not like the users of the development provider', () => {
+  const { provider, devProvider } = JSON.parse(TEXT).properties
+  const { fields } = provider.anyOf.find(({ properties }: { properties?: object }) => properties).properties
+  assert.equal(fields.properties.sub.description, 'The paths of `sub`, in order.')
+  assert.notEqual(devProvider.properties.users.items.properties.sub.description, fields.properties.sub.description)
 })
 
 test('the schema agrees with the configuration check on replaced, missing and misspelt keys, as far as a schema can', () => {
