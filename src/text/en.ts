@@ -971,6 +971,9 @@ export const en: Sentences<typeof zhCN> = {
   'phrase.discovery_plain_http': 'the discovery document refers to plain http',
   'phrase.discovery_private_network': 'the discovery document refers to a private network',
   'phrase.store_is_away': 'The store at {name} is not available.',
+  'phrase.store_not_written': 'The store in {file} could not be written: {fault}.',
+  'phrase.store_not_read': 'The store in {file} could not be read: {fault}.',
+  'phrase.store_not_closed': 'The store in {file} could not be closed: {fault}.',
 
   'phrase.store_cannot_be_opened': 'Cannot open the store {file}: {fault}, or set STORE to another file.',
   'phrase.store_fault_full': 'the disk is full ({reason}); free some space',

@@ -904,6 +904,9 @@ export const zhCN = {
   'phrase.discovery_plain_http': '自动发现文档给出了明文 http 地址',
   'phrase.discovery_private_network': '自动发现文档给出了内网地址',
   'phrase.store_is_away': '存储 {name} 无法访问。',
+  'phrase.store_not_written': '无法写入 {file} 中的存储：{fault}。',
+  'phrase.store_not_read': '无法读取 {file} 中的存储：{fault}。',
+  'phrase.store_not_closed': '无法关闭 {file} 中的存储：{fault}。',
 
   'phrase.store_cannot_be_opened': '无法打开 {file} 中的存储：{fault}；也可以在 STORE 中指定另一个文件。',
   'phrase.store_fault_full': '磁盘已满（{reason}）；请腾出空间',

@@ -4,7 +4,7 @@ import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { MenshenError } from '../../errors.ts'
-import { phrase, phraseIn } from '../../text/text.ts'
+import { phrase, phrasedError, phraseIn } from '../../text/text.ts'
 import type { Store } from '../store.ts'
 import { pageInSteps } from '../trail.ts'
 import type { Change, ChangeResult } from './changes.ts'
@@ -37,7 +37,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
       if (isClosed) throw new SqliteFault('closed', 'the store is closed')
       return await writer.change(change)
     } catch (cause) {
-      throw unavailable(file, 'could not be written', cause)
+      throw unavailable('store_not_written', file, cause)
     } finally {
       reader.invalidate()
     }
@@ -47,7 +47,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     try {
       return read()
     } catch (cause) {
-      throw unavailable(file, 'could not be read', cause)
+      throw unavailable('store_not_read', file, cause)
     }
   }
 
@@ -123,7 +123,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
         // Last: the connection that writes removes the WAL.
         await writer.release()
       } catch (cause) {
-        throw unavailable(file, 'could not be closed', cause)
+        throw unavailable('store_not_closed', file, cause)
       }
     },
   }
@@ -158,9 +158,12 @@ function faultPhrase(error: unknown) {
   return phrase(`store_fault_${kind}`, { reason })
 }
 
-function unavailable(file: string, problem: string, cause: unknown): MenshenError {
-  const fault = phraseIn('en', faultPhrase(cause))
-  return new MenshenError('store_unavailable', `The store in ${file} ${problem}: ${fault}.`, cause)
+function unavailable(
+  problem: 'store_not_written' | 'store_not_read' | 'store_not_closed',
+  file: string,
+  cause: unknown,
+): MenshenError {
+  return phrasedError('store_unavailable', phrase(problem, { file, fault: faultPhrase(cause) }), cause)
 }
 
 export function cannotOpen(file: string, cause: unknown): MenshenError {

@@ -9,8 +9,10 @@ import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
 import type { Worker } from 'node:worker_threads'
+import { MenshenError } from '../../../src/errors.ts'
 import { openSqliteStore } from '../../../src/stores/sqlite/store.ts'
 import type { Entry, Store } from '../../../src/stores/store.ts'
+import { phraseIn, phraseOf } from '../../../src/text/text.ts'
 import { requireLinux, requireProgram } from '../../kit/requirements.ts'
 import { tempFolder } from '../../kit/temp.ts'
 import { until } from '../../kit/until.ts'
@@ -119,7 +121,14 @@ test('while another connection holds a lock, reads work and writes fail after th
   other.exec('BEGIN IMMEDIATE')
   const waiting = store.create('l', entry('b'))
   assert.ok(await store.read('k'))
-  await assert.rejects(waiting, /menshen\.db could not be written: another process holds its lock .*find that process/)
+  const refused = await waiting.then(
+    () => assert.fail(),
+    error => error,
+  )
+  assert.ok(refused instanceof MenshenError)
+  assert.match(refused.message, /menshen\.db could not be written: another process holds its lock .*find that process/)
+  const sentence = phraseOf(refused) ?? assert.fail('it has only an English sentence')
+  assert.match(phraseIn('zh-CN', sentence), /^无法写入 .*menshen\.db 中的存储：.*锁/)
   other.exec('ROLLBACK')
   assert.ok(await store.create('l', entry('b')))
 })
