@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { MenshenError } from '../errors.ts'
+import { isPresent } from '../util/is-present.ts'
 import type { Environment } from './settings.ts'
 
 export const ENV_FILE = '.env'
@@ -27,7 +28,7 @@ function readText(file: string): string {
     return readFileSync(file, 'utf8').replace(/^\ufeff/, '')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT') return ''
+    if (code === 'ENOENT' && !isPresent(file)) return ''
     throw new MenshenError('cannot_start', `${file} cannot be read (${code}); make it readable, or remove it.`)
   }
 }

@@ -2,12 +2,13 @@
 // file and what it imports. Each takes the parts that it needs.
 
 import { randomUUID } from 'node:crypto'
-import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { readFileSync, realpathSync, statSync } from 'node:fs'
 import { createRequire, type LoadHookSync, type ResolveHookSync, registerHooks } from 'node:module'
 import { join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { MenshenError, type Problem, refuseIf } from '../errors.ts'
 import { type Phrase, phrase, phrasedProblem, phrasesOf } from '../text/text.ts'
+import { isPresent } from '../util/is-present.ts'
 import { refuseTakenHeaders, refuseTakenPaths } from './conflicts.ts'
 import { DATA_EXTENSIONS, isDataFile, readDataFile } from './data/file.ts'
 import { DEVELOPMENT_CLIENT } from './dev-provider.ts'
@@ -200,12 +201,10 @@ const UNSUPPORTED_EXTENSIONS = ['cts', 'cjs', 'tsx', ...UNSUPPORTED_DATA_EXTENSI
 function findConfigFile(folder: string | undefined, named: string | undefined): string | undefined {
   if (named !== undefined) return namedFile(resolve(folder ?? '.', named))
   if (folder === undefined) return undefined
-  const found = EXTENSIONS.map(extension => `${CONFIG_FILE}.${extension}`).filter(name =>
-    existsSync(join(folder, name)),
-  )
+  const found = EXTENSIONS.map(extension => `${CONFIG_FILE}.${extension}`).filter(name => isPresent(join(folder, name)))
   if (found.length > 1) throw refusal(phrase('config.data_two_files', { files: found, folder }))
   const unread = UNSUPPORTED_EXTENSIONS.map(extension => `${CONFIG_FILE}.${extension}`).find(name =>
-    existsSync(join(folder, name)),
+    isPresent(join(folder, name)),
   )
   if (unread && found.length === 0) throw refusal(phrase('config.file_not_read', { file: join(folder, unread) }))
   return found[0] && join(folder, found[0])

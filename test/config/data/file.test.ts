@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
 import { inspect } from 'node:util'
@@ -91,6 +91,22 @@ test('two configurations in one folder stop the start with one sentence that nam
     loadConfiguration({ environment: {}, folder: three }),
     / files: menshen\.config\.yaml, menshen\.config\.yml, menshen\.config\.json; keep one/,
   )
+})
+
+test('a configuration or a .env that is a link to a missing file stops the start instead of being ignored', async t => {
+  for (const [name, sentence] of [
+    ['menshen.config.yaml', /menshen\.config\.yaml cannot be read \(ENOENT\); expected a text file of at most 512 KB/],
+    ['menshen.config.ts', /menshen\.config\.ts cannot be read \(ENOENT\); expected a file that this user can read\.$/],
+    ['menshen.config.cjs', /menshen\.config\.cjs is not read/],
+    ['.env', /^\.env cannot be read \(ENOENT\); make it readable, or remove it\.$/],
+  ] as const) {
+    const cwd = tempFolder(t)
+    symlinkSync('not-mounted-yet', join(cwd, name))
+    const { code, output } = await commands.run(PROVIDER, { cwd, args: ['check'] })
+    assert.equal(code, 1, name)
+    assert.match(output, sentence)
+    assert.equal(output.split('\n').length, 1, output)
+  }
 })
 
 test('the error for a broken configuration file is available in Chinese', async t => {
