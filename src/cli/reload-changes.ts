@@ -102,23 +102,23 @@ export function reloadError(file: string, message: string): ConfigurationError {
 function assertUsable(snapshot: Snapshot, listens: boolean): void {
   const { settings, config } = snapshot
   const { UPSTREAM_CA_FILE: authority = ENV_FILE } = settings
-  withFile(authority, () => assertUpstreamAuthority(settings))
+  withFile(authority, snapshot, () => assertUpstreamAuthority(settings))
   withConfigFile(snapshot, () => planProviders(config, settings))
   if (listens) withConfigFile(snapshot, () => refuseListenerAsUpstream(settings, config))
 }
 
-/** Makes an error of `check` name this file. */
-function withFile<T>(file: string, check: () => T, locate = (error: MenshenError) => error): T {
+/** Makes an error of `check` name this file. The correction may be in any file that was read. */
+function withFile<T>(file: string, { files, locate }: Snapshot, check: () => T): T {
   try {
     return check()
   } catch (error) {
-    throw error instanceof MenshenError ? new ConfigurationError(file, locate(error)) : error
+    throw error instanceof MenshenError ? new ConfigurationError(file, locate(error), files) : error
   }
 }
 
 /** Blames the configuration file, which is usually at fault if the settings and the configuration do not fit together. */
-export function withConfigFile<T>({ configFile = ENV_FILE, locate }: Snapshot, check: () => T): T {
-  return withFile(configFile, check, locate)
+export function withConfigFile<T>(snapshot: Snapshot, check: () => T): T {
+  return withFile(snapshot.configFile ?? ENV_FILE, snapshot, check)
 }
 
 // The parts that can change: settings, parts of the configuration, and the contents of files. Fingerprints are compared, so
@@ -165,9 +165,14 @@ function partsOf({ environment, settings, config }: PartSources, named: Readonly
   return parts
 }
 
-/** A secret as it was read, so that a later change of its file is noticed. */
+/** A secret as it was read, so that a later change of its file is noticed. A file that cannot be read is refused where it is used. */
 function contentIn(settings: Settings, name: string, file: string): unknown {
-  return isSetting(name) && isSecretFile(name) ? settings[name] : readFileSync(file, 'latin1')
+  if (isSetting(name) && isSecretFile(name)) return settings[name]
+  try {
+    return readFileSync(file, 'latin1')
+  } catch {
+    return undefined
+  }
 }
 
 /** Whether the value of the setting is the content of a file. */

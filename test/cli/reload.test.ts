@@ -7,7 +7,7 @@ import { get, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
 import { createClient } from '../kit/client.ts'
-import { type Environment, type Instance, type Line, setUpInstances, signedIn } from '../kit/instance.ts'
+import { type Environment, type Instance, type Line, runMenshen, setUpInstances, signedIn } from '../kit/instance.ts'
 import { CLIENT_SECRET } from '../kit/strict-provider.ts'
 import { until } from '../kit/until.ts'
 import { startUpstream } from '../kit/upstream.ts'
@@ -40,7 +40,8 @@ async function openFiles(t: TestContext, env: Environment = {}) {
   configure({})
   const { CLIENT_SECRET: _, ...settings } = scene.provider.settings
   write('client-secret', CLIENT_SECRET)
-  const start = () => scene.start({ ...settings, CLIENT_SECRET: '', CLIENT_SECRET_FILE: './client-secret', ...env })
+  const start = (more: Environment = {}) =>
+    scene.start({ ...settings, CLIENT_SECRET: '', CLIENT_SECRET_FILE: './client-secret', ...env, ...more })
   return { ...scene, write, configure, start }
 }
 
@@ -354,6 +355,35 @@ export default {}
     assert.equal((await nextOutcome(instance, () => write('none', 'third-CANARY\n'))).event, 'config_reloaded')
     assert.equal(await sent(), 'third-CANARY')
     assert.doesNotMatch(JSON.stringify(instance.lines), /-CANARY/)
+  })
+
+  test('a secret file that only a refused configuration names is watched, and a start names it in one sentence', async t => {
+    const { folder, provider, configure, write, start } = await openFiles(t, { AUTH_URL: '', CLIENT_ID: '' })
+    const { AUTH_URL, CLIENT_ID } = provider.settings
+    const named = (clientSecretFile: string) => ({
+      provider: { preset: 'idaas', vars: { auth_url: AUTH_URL }, clientId: CLIENT_ID, clientSecretFile },
+    })
+    const own = { CLIENT_SECRET_FILE: '' }
+    configure(named('./client-secret'))
+    const instance = await start(own)
+    for (const [name, before] of [
+      ['missing', undefined],
+      ['empty', ''],
+    ] as const) {
+      if (before !== undefined) write(name, before)
+      configure(named(`./${name}`))
+      const refused = await hangUp(instance)
+      assert.deepEqual([refused.event, refused.file], ['config_refused', join(folder, 'menshen.config.ts')])
+      assert.match(String(refused.detail), new RegExp(`^provider\\.clientSecretFile is "\\./${name}", which`))
+      assert.equal((await nextOutcome(instance, () => write(name, CLIENT_SECRET))).event, 'config_reloaded')
+    }
+    configure(named('./none'))
+    const { code, output } = await runMenshen({ STORE: 'memory:' }, { cwd: folder })
+    assert.equal(code, 1)
+    assert.match(
+      output,
+      /^provider\.clientSecretFile is "\.\/none", which is missing; expected the path of a readable file\.$/,
+    )
   })
 
   test('after a reload that adds an upstream, a MOVE request between two upstreams is rejected with 400', async t => {
