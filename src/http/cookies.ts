@@ -110,10 +110,13 @@ function endOfCookie(header: string, at: number): number {
   return end < 0 ? header.length : end
 }
 
-/** Whether only spaces separate it from the previous `;`. Browsers send one space. */
+/**
+ * Whether only spaces and tabs separate it from the previous `;`. Browsers send one space. Any other white space is part of the name:
+ * to a browser, a name that begins with a no-break space is not one with a prefix, so any host of the domain may set it.
+ */
 function beginsCookie(header: string, at: number): boolean {
   if (at === 0 || (header[at - 1] === ' ' && header[at - 2] === ';')) return true
-  return header.slice(header.lastIndexOf(';', at) + 1, at).trim() === ''
+  return /^[ \t]*$/.test(header.slice(header.lastIndexOf(';', at) + 1, at))
 }
 
 export function setCookie(name: string, value: string, maxAgeSeconds: number): string {

@@ -152,7 +152,7 @@ function isWithin(prefix: string, path: string): boolean {
 function takenApart(header: string, name: string): string | undefined {
   const values = header
     .split(';')
-    .map(pair => pair.trimStart())
+    .map(pair => pair.replace(/^[ \t]+/, ''))
     .filter(pair => pair.startsWith(`${name}=`))
     .map(pair => pair.slice(name.length + 1).trimEnd())
   return new Set(values).size === 1 ? values[0] || undefined : undefined

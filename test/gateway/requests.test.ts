@@ -444,6 +444,23 @@ test('a ticket under another cookie name, with another prefix or without a name 
   for (const cookie of right) assert.equal(await status(cookie), 200, cookie)
 })
 
+test('white space that browsers count as part of a cookie name makes it another cookie', async t => {
+  const scene = await setUp(t, { env: { BASE_URL: 'https://app.example.com' }, application: false })
+  const [victim, attacker] = await Promise.all([scene.user('lisi'), scene.user('mallory')])
+  const [own, planted] = [victim, attacker].map(client => client.cookies.get('__Host-menshen_session'))
+  const nameOf = async (cookie: string) => {
+    const answer = await scene.client.get('/_menshen/me', { headers: { cookie } })
+    return answer.status === 200 ? answer.json<{ userInfo: { username: string } }>().userInfo.username : answer.status
+  }
+  // A page of any host below example.com can set these for all of them.
+  for (const name of ['\u00a0__Host-menshen_session', '\u00a0 __Host-menshen_session']) {
+    assert.equal(await nameOf(`${name}=${planted}`), 401, 'it signs no user in')
+    assert.equal(await nameOf(`a=1; ${name}=${planted}`), 401)
+    assert.equal(await nameOf(`${name}=${planted}; __Host-menshen_session=${own}`), 'lisi', 'it signs no user out')
+  }
+  assert.equal(await nameOf(`a=1; \t __Host-menshen_session=${own}`), 'lisi')
+})
+
 test('a ticket that differs only in its last character gets 401', async t => {
   const { user, client } = await setUp(t, { application: false })
   const ticket = ticketOf(await user())
