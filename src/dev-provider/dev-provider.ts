@@ -17,7 +17,7 @@ import { messagePage } from './page.ts'
 import { panelChangeRoute, panelRoute } from './panel.ts'
 import { createGrants, tokenRoute, userInfoRoute } from './tokens.ts'
 import { DEV_USERS, type DevUser, type DevUserInfo } from './users.ts'
-import { createDevWords, languageRoute } from './words.ts'
+import { createDevWords, languageRoute, type WordsOf } from './words.ts'
 
 interface DevProviderOptions {
   /** 0 takes any free port. */
@@ -107,7 +107,7 @@ export async function createApp({ client, users, language, now, closing }: AppOp
   }
 
   const app = new Hono()
-  app.use(protectiveHeaders(client), limitBody, methodNotAllowed({ app }))
+  app.use(protectiveHeaders(client), refuseOtherHosts(wordsOf), limitBody, methodNotAllowed({ app }))
 
   const authorize = authorizeRoute({ client, users, grants, wordsOf, now })
   app.get('/oauth/authorize', authorize)
@@ -123,6 +123,16 @@ export async function createApp({ client, users, language, now, closing }: AppOp
   app.get('/icon.svg', c => c.body(icon, 200, { 'Content-Type': 'image/svg+xml' }))
   app.notFound(c => c.html(messagePage(wordsOf(c), wordsOf(c).notFound), 404))
   return app
+}
+
+const LOOPBACK = /^(?:(?:.+\.)?localhost|127(?:\.\d{1,3}){3}|\[::1\])$/
+
+/** Another site can make its own name lead to this machine (DNS rebinding). Its pages would then be taken for ours. */
+function refuseOtherHosts(wordsOf: WordsOf): MiddlewareHandler {
+  return async (c, next) => {
+    if (LOOPBACK.test(new URL(c.req.url).hostname)) return next()
+    return c.html(messagePage(wordsOf(c), wordsOf(c).foreign), 403)
+  }
 }
 
 /** Content-Length is required: a client that sends a form to a provider knows it. */

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { createClient } from '../kit/client.ts'
 import { landing, start } from './harness.ts'
 
 test('the authorization page has a button for every user and one to deny access', async t => {
@@ -53,6 +54,24 @@ test('a form posted from another site gets 403 and signs no user in', async t =>
     const response = await postForm(authorizePath(), { username: 'admin' }, headers)
     assert.equal(response.status, 403)
     assert.equal(response.headers.get('location'), null)
+  }
+})
+
+test('a page of another host whose name leads to this machine gets 403, signs no user in and changes nothing', async t => {
+  const { authorizePath, provider, get } = await start(t)
+  const client = createClient(provider.url)
+  const { port } = new URL(provider.url)
+  for (const name of ['evil.example', 'localhost.evil.example', '127.0.0.1.evil.example', '192.0.2.7']) {
+    const headers = { host: `${name}:${port}`, origin: `http://${name}:${port}` }
+    const chosen = await client.post(authorizePath(), { username: 'admin' }, { headers })
+    assert.deepEqual([chosen.status, chosen.headers.location], [403, undefined], name)
+    assert.equal((await client.post('/panel', { accessTokenSeconds: '60' }, { headers })).status, 403)
+    assert.doesNotMatch((await client.get('/', { headers })).text, /accessTokenSeconds/)
+  }
+  assert.match(await (await get('/')).text(), /一切正常/)
+  for (const name of ['localhost', 'app.localhost', '127.0.0.1', '[::1]']) {
+    const headers = { host: `${name}:${port}`, origin: `http://${name}:${port}` }
+    assert.equal((await client.post(authorizePath(), { username: 'admin' }, { headers })).status, 303, name)
   }
 })
 
