@@ -3,14 +3,17 @@
 //   session=K   one session
 //   user=K      all sessions and personal keys of the user of session K
 //   all         every `session` means its user
+//   owner=L     all sessions and personal keys of the user with the label L
 //
-// Both can be given several times.
+// All but `all` can be given several times. The form of the question has both the session and the label of each user: the session
+// may end before the answer, and the user's other sessions and keys must not stay.
 
 import { html } from 'hono/html'
 import { foreignAnswer, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../http/answers.ts'
 import { type EndedNotice, endedCookie } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import type { SignedInCaller } from '../identify/admission.ts'
+import { ownerKeyOf } from '../keys/owners.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { type DeviceNames, loadDeviceNames } from '../pages/device-name.ts'
 import { deviceIcon, icon } from '../pages/icon.ts'
@@ -38,20 +41,30 @@ const MAX_CHOSEN = 100
 
 /** The sessions that exist, each once. If all sessions of a user are chosen, a single one is not listed again. */
 async function choicesIn(sessions: Sessions, fields: URLSearchParams): Promise<Choice[] | 'too many'> {
-  const [ofUsers, single] = [fields.getAll('user'), fields.getAll('session')].map(
-    keys => new Set(keys.filter(isRecordKey)),
+  const [ofUsers, single, owners = new Set<string>()] = ['user', 'session', 'owner'].map(
+    name => new Set(fields.getAll(name).filter(isRecordKey)),
   )
   const wholeKeys = new Set([...(ofUsers ?? []), ...(fields.has('all') ? (single ?? []) : [])])
   const singleKeys = fields.has('all') ? new Set<string>() : (single ?? new Set<string>())
-  if (wholeKeys.size + singleKeys.size > MAX_CHOSEN) return 'too many'
+  if (Math.max(wholeKeys.size, owners.size) + singleKeys.size > MAX_CHOSEN) return 'too many'
   const listed = async (keys: ReadonlySet<string>) =>
     (await Promise.all([...keys].map(key => sessions.getListed(key)))).filter(session => session !== undefined)
   const [whole, alone] = await Promise.all([listed(wholeKeys), listed(singleKeys)])
   const byUser = new Map(whole.map(session => [userIdOf(session), session]))
+  const others = [...owners].filter(owner => !byUser.has(owner))
+  for (const session of await Promise.all(others.map(owner => anySessionOf(sessions, owner))))
+    byUser.set(userIdOf(session), session)
   return [
     ...[...byUser.values()].map(session => ({ session, all: true })),
     ...alone.filter(session => !byUser.has(userIdOf(session))).map(session => ({ session, all: false })),
   ]
+}
+
+/** A user without any session may still have keys. */
+async function anySessionOf(sessions: Sessions, owner: string): Promise<ListedSession> {
+  const none = { key: '', expiresAt: 0, owner }
+  const { sessions: found } = await sessions.listLike(none, { limit: 1 })
+  return found[0] ?? none
 }
 
 export async function confirmEnd(
@@ -110,25 +123,25 @@ export async function endListedSession(
 async function endChoice(
   { auth, observe }: ConsoleContext,
   request: GatewayRequest,
-  { session: { key, summary }, all }: Choice,
+  { session, all }: Choice,
   byUser: string,
 ): Promise<number> {
+  const { key, summary } = session
   const { sessions, providers, personalKeys } = auth
   const whose = {
     ...requestFields(request),
-    session: shortKey(key),
+    ...(key !== '' && { session: shortKey(key) }),
     ...(summary && { user: summary.username, provider: summary.provider ?? providers.main.plan.id }),
     by: 'developer',
     byUser,
   }
-  // Before the session ends, because it identifies the user.
-  const owner = all ? await personalKeys.ownerOfSession(key) : undefined
+  const owner = all && session.owner !== undefined ? ownerKeyOf(session.owner) : undefined
   const endKeys = async () => {
     const revoked = owner === undefined ? 0 : await personalKeys.endAllOfOwner(owner)
     if (revoked > 0) observe.report('key_revoked', { ...whose, revoked })
   }
   await endKeys()
-  const ended = all ? (await sessions.endAllLike(key)).count : Number(await sessions.end(key))
+  const ended = all ? (await sessions.endAllLike(session)).count : Number(await sessions.end(key))
   // A session may have created a key until it ended.
   await endKeys()
   if (ended > 0) observe.report('session_ended', { ...whose, ended })
@@ -167,9 +180,9 @@ export function confirmEndPage(words: Words, { viewer, choices, deviceName, isOw
   const isOne = choices.length === 1
   const fields = choices.map(
     ({
-      session: { key },
+      session: { key, owner },
       all,
-    }) => html`<input type="hidden" name="${all && !isOne ? 'user' : 'session'}" value="${key}">
+    }) => html`<input type="hidden" name="${all && !isOne ? 'user' : 'session'}" value="${key}">${all && owner !== undefined ? html`<input type="hidden" name="owner" value="${owner}">` : ''}
 `,
   )
   return consoleFrame(words, {

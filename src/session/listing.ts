@@ -71,7 +71,7 @@ export interface SessionListing {
   /** Ends the subject's sessions that have no known provider session. */
   endUnknownDevicesOfSubject(subject: UserId): Promise<EndedSessions>
   /** Ends all sessions of the user of this listed session. */
-  endAllLike(key: string, reason?: EndReason): Promise<EndedSessions>
+  endAllLike(session: ListedSession, reason?: EndReason): Promise<EndedSessions>
 }
 
 /** How many were ended, and whose, if that could be read. */
@@ -205,10 +205,8 @@ export function createSessionListing({
     endAllOfSubject: subject => endSubject(subject),
     endUnknownDevicesOfSubject: subject => endSubject(subject, entry => !hasProviderSession(entry)),
 
-    async endAllLike(key, reason = 'ended_by_developer') {
-      const label = (await store.read(key))?.labels[SUB_LABEL]
-      return label === undefined ? { count: 0 } : endAllWith(label, reason)
-    },
+    endAllLike: async ({ owner }, reason = 'ended_by_developer') =>
+      owner === undefined ? { count: 0 } : endAllWith(owner, reason),
   }
 }
 

@@ -332,6 +332,48 @@ test('selected sessions and all sessions of selected users end together, after a
   await until(async () => (await admin.get(events)).text.split('\n').length === 3)
 })
 
+test('all sessions and keys of a user end even if the session that stood for the user has ended since the question', async t => {
+  const rules = [{ path: '/', roles: ['*'], keys: 'personal' as const }]
+  const { user, menshen, origin } = await openConsole(t, {}, { rules })
+  const admin = await user('admin')
+  const accepted = async (key: string) =>
+    (await menshen.visitor().get('/', { headers: { authorization: `Bearer ${key}` } })).status !== 401
+  for (const others of [[], ['wangwu']]) {
+    const first = await user('lisi')
+    const key = await makePersonalKey(first, menshen.baseUrl)
+    const newest = await user('lisi')
+    const bystanders = await Promise.all(others.map(name => user(name)))
+    const keys = await Promise.all(
+      ['lisi', ...others].map(async name => ['user', keyOf((await admin.get(`${LIST}?username=${name}`)).text)]),
+    )
+    const asked = await admin.get(`${ASK}?${new URLSearchParams(keys)}`)
+    const fields = [...asked.text.matchAll(/<input type="hidden" name="(\w+)" value="([\w-]+)">/g)]
+    const form = new URLSearchParams(fields.map(([, name = '', value = '']) => [name, value]))
+    await newest.post('/logout', '', origin)
+    assert.ok((await isIn(first)) && (await accepted(key)), 'a sign-out leaves the other session and the key')
+
+    await admin.post(END, String(form), origin)
+    for (const client of [first, ...bystanders]) assert.equal(await isIn(client), false)
+    assert.equal(await accepted(key), false)
+  }
+})
+
+test('keys of a user end even if the last session has ended since the question', async t => {
+  const rules = [{ path: '/', roles: ['*'], keys: 'personal' as const }]
+  const { user, menshen, origin } = await openConsole(t, {}, { rules })
+  const lisi = await user('lisi')
+  const key = await makePersonalKey(lisi, menshen.baseUrl)
+  const admin = await user('admin')
+  const session = keyOf((await admin.get(`${LIST}?username=lisi`)).text)
+  const asked = await admin.get(`${ASK}?session=${session}&all=yes`)
+  const owner = /name="owner" value="([\w-]{43})"/.exec(asked.text)?.[1] ?? ''
+  await lisi.post('/logout', '', origin)
+  await admin.post(END, { session, all: 'yes', owner }, origin)
+  assert.equal((await menshen.visitor().get('/', { headers: { authorization: `Bearer ${key}` } })).status, 401)
+  const events = `/_menshen/console/audit.jsonl?event=key_revoked`
+  await until(async () => (await admin.get(events)).text.includes('"revoked":1'))
+})
+
 test('ending over 100 sessions is refused, an empty selection redirects to the list, and one’s own session has a warning', async t => {
   const { user, origin } = await openConsole(t)
   const admin = await user('admin')
