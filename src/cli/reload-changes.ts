@@ -1,6 +1,6 @@
 // Loads the settings and the configuration again, and reports what has changed, or why it cannot be used in a running process.
 
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { refuseListenerAsUpstream } from '../config/conflicts.ts'
 import type { Config } from '../config/file.ts'
@@ -26,6 +26,8 @@ export interface Snapshot extends LoadedConfiguration {
   readonly files: readonly string[]
   /** A fingerprint of each part, keyed by its name. */
   readonly parts: Readonly<Record<string, string>>
+  /** Whether .env sets anything that the environment does not. */
+  readonly usesEnvFile: boolean
 }
 
 export interface ReloadOptions {
@@ -46,10 +48,12 @@ export async function takeSnapshot(sources: ConfigurationSources): Promise<Snaps
   const loaded = await loadConfiguration(sources)
   const named = filesNamedBy(loaded)
   const files = [ENV_FILE, ...configCandidates(loaded.settings.CONFIG), ...loaded.scripts, ...named.values()]
+  const others = { ...sources.environment, ...sources.development }
   return {
     ...loaded,
     files: [...new Set(files.map(file => resolve(file)))],
     parts: partsOf(loaded, named),
+    usesEnvFile: Object.keys(loaded.environment).some(name => !others[name]),
   }
 }
 
@@ -66,6 +70,8 @@ export async function readChanges(
   // An editor may be writing it right now.
   if (configFile && snapshot.isEmptyFile && !before.isEmptyFile)
     throw reloadError(configFile, `${configFile} is empty; expected a configuration, or {} for an empty one.`)
+  if (before.usesEnvFile && !snapshot.usesEnvFile)
+    throw reloadError(ENV_FILE, `${ENV_FILE} sets nothing any more; expected its settings, or a restart without them.`)
   const changed = changedParts(before.parts, snapshot.parts)
   const waiting = changed.filter(name => isSetting(name) && !rowOf(name).reloads)
   if (waiting.length > 0) {
@@ -169,7 +175,7 @@ function partsOf({ environment, settings, config }: PartSources, named: Readonly
 function contentIn(settings: Settings, name: string, file: string): unknown {
   if (isSetting(name) && isSecretFile(name)) return settings[name]
   try {
-    return readFileSync(file, 'latin1')
+    return statSync(file).isFile() ? readFileSync(file, 'latin1') : undefined
   } catch {
     return undefined
   }
