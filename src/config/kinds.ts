@@ -175,11 +175,13 @@ export const secret = {
 
 const fileText = z.string().transform((path, context) => {
   try {
-    return readFileSync(path, 'utf8').trim()
+    // A pipe may have no writer: reading it would wait for one.
+    if (!statSync(path).isFIFO()) return readFileSync(path, 'utf8').trim()
   } catch {
-    context.addIssue('unreadable')
-    return z.NEVER
+    // Reported below.
   }
+  context.addIssue('unreadable')
+  return z.NEVER
 })
 
 /** Why a file cannot be read; `undefined` if it can. A pipe is not read, because it may have no writer. */

@@ -8,7 +8,6 @@
 //   plan                endpoints.token 'https://ghe.example.com/login/oauth/access_token', authorization.scope 'read:user',
 //                       endpoints.userInfo 'https://ghe.example.com/api/v3/user'
 
-import { readFileSync } from 'node:fs'
 import {
   type Accepted,
   type CompleteProvider,
@@ -27,6 +26,7 @@ import { closestName } from '../config/suggestions.ts'
 import { MenshenError, type Problem, refuseIf } from '../errors.ts'
 import { callbackPathOf, DEFAULT_SIGN_IN_PATHS } from '../paths.ts'
 import { type Phrase, phrase, phrasedProblem, quoted } from '../text/text.ts'
+import { readSmallText, SmallFileError } from '../util/small-file.ts'
 import { algorithmFor, readClientKey, thumbprintOf } from './client-key.ts'
 import { type ClientCertificate, certificateOf, usesMutualTls } from './mutual-tls.ts'
 import { dropUndefined, fillIn, mergeConfig, type Preset, type ProviderKind } from './presets/preset.ts'
@@ -402,14 +402,17 @@ function secretOf(id: string, { clientSecret, clientSecretFile }: ProviderConfig
   return clientSecretFile ? readSecret(id, 'clientSecretFile', clientSecretFile) : undefined
 }
 
+const MAX_SECRET_BYTES = 64 * 1024
+
 function readSecret(id: string, key: string, file: string): Secret {
   let isMissing = false
   try {
-    const text = readFileSync(file, 'utf8').trim()
+    const text = readSmallText(file, MAX_SECRET_BYTES).trim()
     if (text) return new Secret(text)
   } catch (error) {
+    if (!(error instanceof SmallFileError)) throw error
     // Reported below.
-    isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT'
+    isMissing = error.reason === 'ENOENT'
   }
   const path = `${configPath(id)}.${key}`
   const problem = phrase(isMissing ? 'config.secret_file_missing' : 'config.secret_file', { path, file })

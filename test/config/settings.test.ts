@@ -1,6 +1,7 @@
 // A start with wrong settings ends with sentences that a person can act on; a start with right ones says what it does.
 
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -285,6 +286,22 @@ suite('a start', { concurrency: 2 }, () => {
       'is missing',
     ])
     await fails({ ...provider, CLIENT_SECRET_FILE: 'CANARY' }, ['CLIENT_SECRET_FILE'])
+  })
+
+  test('a start with a named pipe in the place of a file does not wait for its writer', async t => {
+    const cwd = tempFolder(t)
+    const pipe = join(cwd, 'pipe')
+    execFileSync('mkfifo', [pipe])
+    for (const name of ['CLIENT_SECRET_FILE', 'SECRET_FILE', 'CLIENT_KEY_FILE', 'UPSTREAM_CA_FILE', 'LOGO_FILE'])
+      await fails({ ...MEMORY, CLIENT_SECRET: '', [name]: pipe }, [
+        `${name} is "${pipe}", which is not a file; expected`,
+      ])
+    for (const key of ['clientSecretFile', 'clientKeyFile', 'clientCertFile']) {
+      const provider = { preset: 'oauth2', clientId: 'a', [key]: pipe }
+      writeFileSync(join(cwd, 'menshen.config.json'), JSON.stringify({ provider }))
+      const env = { STORE: 'memory:', MENSHEN_ONLY_WORKER: '1' }
+      await fails(env, [`provider.${key} is "${pipe}", which cannot be read`], 1, { cwd })
+    }
   })
 
   test('a start with an unreadable .env fails and names the file', async t => {
