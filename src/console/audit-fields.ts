@@ -9,6 +9,7 @@ import { type Html, moment } from '../pages/layout.ts'
 import { roleName } from '../pages/shown-text.ts'
 import type { Words } from '../pages/words.ts'
 import { END_REASONS } from '../session/end-reasons.ts'
+import { safeText } from '../util/safe-text.ts'
 
 type Value = AuditEvent['fields'][string]
 
@@ -103,7 +104,9 @@ function valueInWords(words: Words, name: string, value: Value): Html {
     if (!Number.isNaN(at)) return html`${moment(words, at)}`
   }
   // The log has the code itself.
-  return meaning === undefined ? html`<code>${value}</code>` : html`<span title="${value}">${meaning}</span>`
+  return meaning === undefined
+    ? html`<code>${safeText(String(value))}</code>`
+    : html`<span title="${value}">${meaning}</span>`
 }
 
 function meaningOf(words: Words, name: string, value: string): string | undefined {

@@ -15,6 +15,7 @@ import type { Words } from '../pages/words.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { Providers } from '../provider/providers.ts'
 import type { GuardedHandler } from '../sign-in/guarded.ts'
+import { safeText } from '../util/safe-text.ts'
 import { headline, otherFields } from './audit-fields.ts'
 import type { ConsoleContext } from './context.ts'
 import { type DisplayNames, findDisplayNames } from './display-names.ts'
@@ -470,7 +471,7 @@ function copyButton({ t }: Words, id: string): Html {
 
 function linked(name: 'user' | 'requestId' | 'session', value: string): Html {
   if (value === '') return html``
-  return html`<a href="${auditUrl({ [name]: value }, OWN_PATHS.consoleAudit)}"><code>${value}</code></a>`
+  return html`<a href="${auditUrl({ [name]: value }, OWN_PATHS.consoleAudit)}"><code>${safeText(value)}</code></a>`
 }
 
 /** Leaves out the empty fields of the query. */

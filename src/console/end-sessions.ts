@@ -26,6 +26,7 @@ import type { ListedSession } from '../session/listing.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { isRecordKey } from '../session/ticket.ts'
 import { isOwnForm } from '../util/fetch-metadata.ts'
+import { safeText } from '../util/safe-text.ts'
 import type { ConsoleContext } from './context.ts'
 import { userIdOf } from './find-users.ts'
 import { consoleFrame, type Viewer, viewerOf } from './frame.ts'
@@ -174,7 +175,8 @@ export function confirmEndPage(words: Words, { viewer, choices, deviceName, isOw
   const { t } = words
   const [first] = choices
   const isAll = choices.every(({ all }) => all)
-  const user = first?.session.summary?.username ?? t('console.unreadable')
+  const { username } = first?.session.summary ?? {}
+  const user = username === undefined ? t('console.unreadable') : safeText(username)
   const question = isAll ? t('console.end_all_question', { user }) : t('console.end_question', { user })
   const effect = isAll ? t('console.end_all_effect') : t('console.end_effect')
   const isOne = choices.length === 1
@@ -203,7 +205,7 @@ function choiceLine(words: Words, { session: { key, summary }, all }: Choice, de
   if (!summary) return html`${t('console.unreadable')} <code>${shortKey(key)}</code>`
   const { username, userAgent, address, signedInAt } = summary
   const name = nameBefore(displayName(summary), username).trim()
-  const who = html`${icon('person')} ${name === '' ? '' : html`<bdi>${name}</bdi> `}<code>${username}</code>`
+  const who = html`${icon('person')} ${name === '' ? '' : html`<bdi>${name}</bdi> `}<code>${safeText(username)}</code>`
   if (all) return html`${who}<br><span class="dim">${t('console.all_of_user')}</span>`
   return html`${who}<br><span class="dim">${deviceIcon(userAgent)} ${deviceName(words, userAgent)} · ${address ?? t('device.address_unknown')} · ${moment(words, signedInAt)}</span>`
 }

@@ -22,6 +22,7 @@ import type { RuleRefusals, ShadowRefusal } from '../observe/shadow-refusals.ts'
 import { exactMoment, type Html } from '../pages/layout.ts'
 import { hoursText } from '../pages/notices.ts'
 import type { Words } from '../pages/words.ts'
+import { safeText } from '../util/safe-text.ts'
 import type { ConsoleContext } from './context.ts'
 import { createRowFilter, filterBox, readFilter } from './filter-box.ts'
 import { consoleFrame, type Viewer, viewerOf } from './frame.ts'
@@ -284,7 +285,7 @@ function refusalTable(words: Words, by: string, refusals: readonly ShadowRefusal
   const columns: Column<ShadowRefusal>[] = [
     { title: t('audit.time'), cell: ({ time }) => exactMoment(words, time) },
     { title: t('rules.request'), kind: 'long', cell: ({ method, path }) => html`<code>${method} ${path}</code>` },
-    { title: t('console.user'), cell: ({ user }) => user || t('rules.visitor') },
+    { title: t('console.user'), cell: ({ user }) => (user ? safeText(user) : t('rules.visitor')) },
     { title: t('session.role'), cell: ({ role }) => role && roleAndCode(words, role) },
     { title: t('audit.request'), kind: 'long', cell: ({ requestId }) => html`<code>${requestId}</code>` },
   ]

@@ -19,6 +19,7 @@ import type { ListedSession } from '../session/listing.ts'
 import type { SessionSummary } from '../session/record.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { isRecordKey } from '../session/ticket.ts'
+import { safeText } from '../util/safe-text.ts'
 import { type AuditNames, auditColumns, auditUrl, loadAuditNames } from './audit-tab.ts'
 import type { ConsoleContext } from './context.ts'
 import { endAllButton, endButtons, sessionMenu } from './end-sessions.ts'
@@ -188,7 +189,8 @@ function nothingFound({ t }: Words, { users, next }: SessionsView) {
 
 function endedNotice({ t }: Words, { ended: notice }: SessionsView) {
   if (!notice) return ''
-  const { ended, users, user = t('console.unreadable') } = notice
+  const { ended, users } = notice
+  const user = notice.user === undefined ? t('console.unreadable') : safeText(notice.user)
   const several =
     users === undefined ? t('console.ended', { user, ended }) : t('console.ended_several', { users, ended })
   return html`<div class="notice good" role="status"><p>${ended > 0 ? several : t('console.ended_none')}</p></div>`
@@ -261,16 +263,16 @@ function userHead(words: Words, { sessions, areMore }: UserSessions, view: Sessi
     html`${areMore ? t('console.sessions_of_many', { count }) : t('console.sessions_of', { count })}`,
   ]
   const isCut = shownSessions({ sessions, areMore }, view.text !== '').length < count
-  return html`<div class="user"><label class="choice"><input type="checkbox" name="user" value="${key}" form="${CHOSEN}" aria-label="${t('console.choose_user', { user })}"></label>
+  return html`<div class="user"><label class="choice"><input type="checkbox" name="user" value="${key}" form="${CHOSEN}" aria-label="${t('console.choose_user', { user: safeText(user) })}"></label>
 <span class="name">${userName(words, summary)} <span class="dim facts">${facts.map((fact, n) => html`${n > 0 ? ' · ' : ''}${fact}`)}</span>${isCut ? html` <a class="small" href="${pageUrl(user)}">${t('console.show_sessions')}</a>` : ''}</span>
-${endAllButton(words, key, user)}</div>`
+${endAllButton(words, key, safeText(user))}</div>`
 }
 
 /** A name may be written in either direction. */
 function userName({ t }: Words, user: Pick<SessionSummary, 'nickname' | 'username'> | undefined): Html {
   if (!user) return html`${t('console.unreadable')}`
   const name = nameBefore(displayName(user), user.username).trim()
-  return html`${name === '' ? '' : html`<bdi>${name}</bdi> `}<code>${user.username}</code>`
+  return html`${name === '' ? '' : html`<bdi>${name}</bdi> `}<code>${safeText(user.username)}</code>`
 }
 
 interface DeviceView extends SessionsView {
@@ -291,7 +293,7 @@ function deviceCell(words: Words, session: ListedSession, view: DeviceView): Htm
 /** The user and device of a session, in words. */
 function deviceLabel(words: Words, { key, summary }: ListedSession, { deviceName }: SessionsView): string {
   if (!summary) return shortKey(key)
-  return `${summary.username} · ${deviceName(words, summary.userAgent)}`
+  return `${safeText(summary.username)} · ${deviceName(words, summary.userAgent)}`
 }
 
 /** Its checkboxes are in the table, each with its label. */
@@ -437,7 +439,7 @@ ${detailRow(t('session.expires'), moment(words, expiresAt))}
 ${idleEnd === undefined ? '' : detailRow(t('session.idle_ends'), moment(words, idleEnd))}
 ${keys.length > 0 ? detailRow(t('console.keys'), keyList(words, keys)) : ''}
 </dl>
-${endButtons(words, key, username)}`
+${endButtons(words, key, safeText(username))}`
 }
 
 function keyList(words: Words, keys: readonly PersonalKey[]) {

@@ -436,6 +436,27 @@ test('a hostile or overlong user agent is not in the session list, and is escape
   assert.doesNotMatch(all, /x{500}/)
 })
 
+test('the console shows characters that change the direction of a username, so that no user looks like another', async t => {
+  const { user } = await openConsole(t)
+  // A browser shows this name as admin.
+  const name = '\u202enimda'
+  const theirs = await user(name)
+  const admin = await user('admin')
+  await theirs.get('/_menshen/console')
+  const list = (await admin.get(LIST)).text
+  const group = groupsOf(list).find(({ head }) => head.includes('nimda'))
+  const key = keyOf(group?.rows[0] ?? '')
+  await until(async () => (await admin.get('/_menshen/console/audit.jsonl?event=refused')).text !== '')
+  const paths = [ASK, '/_menshen/console/session'].map(path => `${path}?session=${key}&key=${key}&all=yes`)
+  const pages = await Promise.all([...paths, '/_menshen/console/audit'].map(async path => (await admin.get(path)).text))
+  for (const page of [list, ...pages]) {
+    assert.match(page, /<code>\ufffdnimda<\/code>/)
+    assert.doesNotMatch(page, /\u202e/)
+  }
+  const links = pages.join('').match(/user=%E2%80%AEnimda/g) ?? []
+  assert.ok(links.length > 0, 'links still contain the exact name')
+})
+
 test('the page of a session shows its fields and only its own events, also after the session has ended', async t => {
   const { user, origin } = await openConsole(t)
   const lisi = await user('lisi', { 'user-agent': WECHAT })
