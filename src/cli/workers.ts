@@ -59,10 +59,13 @@ export async function startWorkers(
   const failing = new Set<Worker>()
   /** Workers whose replacements are being started. */
   const replaced = new Set<Worker>()
+  /** Workers that get SIGHUP as soon as they serve: it would end one that is just starting. */
+  const dueForSighup = new Set<Worker>()
   const restartDelayMs = createRestartBackoff(count, () => performance.now())
   cluster.on('message', (worker, message: unknown) => {
     if (message === SERVING) {
       serving.add(worker.id)
+      if (dueForSighup.delete(worker)) worker.process.kill('SIGHUP')
       for (const old of failing) old.process.kill('SIGTERM')
       failing.clear()
     } else if (message === FAILING && !replaced.has(worker)) {
@@ -121,6 +124,7 @@ export async function startWorkers(
   cluster.on('exit', async (worker, code, signal) => {
     const hasServed = serving.delete(worker.id)
     failing.delete(worker)
+    dueForSighup.delete(worker)
     const isReplaced = replaced.delete(worker)
     if (!closing) await pause(isReplaced ? RESTART_DELAY_MS : restartDelayMs())
     if (closing) {
@@ -150,10 +154,8 @@ export async function startWorkers(
   return {
     reopenFiles() {
       for (const worker of workers()) {
-        const sendSighup = () => worker.process.kill('SIGHUP')
-        // The signal would end a worker that is just starting.
-        if (serving.has(worker.id)) sendSighup()
-        else worker.on('message', message => void (message === SERVING && sendSighup()))
+        if (serving.has(worker.id)) worker.process.kill('SIGHUP')
+        else dueForSighup.add(worker)
       }
     },
     async close() {

@@ -3,8 +3,10 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import test from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { createClient } from '../kit/client.ts'
 import { signInAtDevProvider } from '../kit/dev-sign-in.ts'
@@ -30,6 +32,31 @@ test('without a terminal, Menshen and its workers keep running after SIGHUP, wit
     assert.deepEqual(instance.workers(), workers)
     assert.deepEqual(await instance.killAll('SIGTERM'), { code: 0, signal: null })
   }
+})
+
+test('SIGHUP signals while a worker is starting are combined into one, and it gets that as soon as it serves', async t => {
+  const { folder, start } = await setUpInstances(t)
+  const CONFIG = `import { existsSync } from 'node:fs'
+while (!existsSync('go')) await new Promise(done => setTimeout(done, 20))
+export default {}
+`
+  writeFileSync(join(folder, 'menshen.config.ts'), CONFIG)
+  writeFileSync(join(folder, 'go'), '')
+  const instance = await start()
+  const [first = 0] = instance.workers()
+  rmSync(join(folder, 'go'))
+  process.kill(first, 'SIGKILL')
+  await until(() => instance.workers().some(pid => pid !== first))
+  for (let n = 0; n < 30; n++) {
+    process.kill(instance.pid, 'SIGHUP')
+    await pause(5)
+  }
+  writeFileSync(join(folder, 'go'), '')
+  await instance.said(({ event }) => event === 'config_reloaded')
+  assert.deepEqual(
+    instance.output.filter(line => !line.startsWith('{')),
+    [],
+  )
 })
 
 test('a worker that receives a signal to all processes before the primary does is not reported as an error', async t => {
