@@ -14,7 +14,7 @@
 // answers, whatever name they have there.
 
 import type { Accepted } from '../config/provider.ts'
-import { getPath, notAccepted, textsAt, withoutPath } from '../util/json-path.ts'
+import { getPath, notAccepted, textsAt, withoutPaths } from '../util/json-path.ts'
 import type { ProviderPlan } from './plan.ts'
 
 export interface TrustedAnswers {
@@ -123,9 +123,11 @@ function withoutUntrusted(
   const isUntrusted = (path: string) =>
     (!isVerified(rated) && emailPaths.has(path)) || foldedTexts(answer, [path]).some(text => denied.has(text))
   // The subject is the provider's own name for the user, whatever it looks like.
-  return [...new Set([...paths, ...emailPaths, ...Object.keys(Object(answer))])]
-    .filter(path => path !== 'sub' && isUntrusted(path))
-    .reduce(withoutPath, answer)
+  const names = new Set([...paths, ...emailPaths, ...Object.keys(Object(answer))])
+  return withoutPaths(
+    answer,
+    [...names].filter(path => path !== 'sub' && isUntrusted(path)),
+  )
 }
 
 function foldedTexts(answer: unknown, paths: Iterable<string>): string[] {

@@ -32,23 +32,68 @@ function inEach(list: readonly unknown[], path: string): unknown {
   return found.length > 0 ? found.flat() : undefined
 }
 
-/** A copy of the value without the part at the path. */
-export function withoutPath(value: unknown, path: string): unknown {
-  if (Array.isArray(value)) return withoutInEach(value, path)
+/** A copy of the value without the parts at the paths. One pass for all of them: an answer can have thousands of names. */
+export function withoutPaths(value: unknown, paths: readonly string[]): unknown {
+  return paths.length === 0 ? value : without(value, createPathSet(paths))
+}
+
+interface PathSet {
+  has(path: string): boolean
+  /** What follows the name in the paths that begin with it; `undefined` if none does. */
+  below(name: string): PathSet | undefined
+}
+
+function createPathSet(paths: readonly string[]): PathSet {
+  const whole = new Set(paths)
+  // Paths that begin with the same name follow each other.
+  const sorted = paths.filter(path => path.includes('.')).sort()
+  /** For the elements of a list, which have the same names. */
+  const known = new Map<string, PathSet | undefined>()
+
+  function find(name: string): PathSet | undefined {
+    const prefix = `${name}.`
+    const rests: string[] = []
+    for (let at = firstFrom(sorted, prefix); sorted[at]?.startsWith(prefix); at++)
+      rests.push(sorted[at]?.slice(prefix.length) ?? '')
+    return rests.length > 0 ? createPathSet(rests) : undefined
+  }
+
+  return {
+    has: path => whole.has(path),
+    below(name) {
+      if (!known.has(name)) known.set(name, find(name))
+      return known.get(name)
+    },
+  }
+}
+
+/** The index of the first text that does not come before the given one. */
+function firstFrom(sorted: readonly string[], text: string): number {
+  let [start, end] = [0, sorted.length]
+  while (start < end) {
+    const middle = (start + end) >> 1
+    if ((sorted[middle] ?? '') < text) start = middle + 1
+    else end = middle
+  }
+  return start
+}
+
+function without(value: unknown, paths: PathSet): unknown {
+  if (Array.isArray(value)) return withoutInEach(value, paths)
   if (typeof value !== 'object' || value === null) return value
   // A name with dots can hide a second way to the same path: both are removed.
-  const entries = Object.entries(value).filter(([name]) => name !== path)
+  const entries = Object.entries(value).filter(([name]) => !paths.has(name))
   return Object.fromEntries(
-    entries.map(([name, inner]) => [
-      name,
-      path.startsWith(`${name}.`) ? withoutPath(inner, path.slice(name.length + 1)) : inner,
-    ]),
+    entries.map(([name, inner]) => {
+      const below = typeof inner === 'object' && inner !== null ? paths.below(name) : undefined
+      return [name, below ? without(inner, below) : inner]
+    }),
   )
 }
 
-function withoutInEach(list: readonly unknown[], path: string): unknown[] {
-  if (path === 'only' && list.length === 1) return []
-  return list.map(element => (Array.isArray(element) ? element : withoutPath(element, path)))
+function withoutInEach(list: readonly unknown[], paths: PathSet): unknown[] {
+  if (list.length === 1 && paths.has('only')) return []
+  return list.map(element => (Array.isArray(element) ? element : without(element, paths)))
 }
 
 /** The first path without one of its accepted values. A list is not accepted. */
