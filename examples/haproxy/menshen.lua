@@ -12,10 +12,11 @@ local IDENTITY = {
   'x-menshen-assertion',
 }
 
--- What Menshen needs of the request besides its address: whose it is, whether another site opens a WebSocket, and what else
--- a method of WebDAV acts on.
+-- What Menshen needs of the request besides its address: whose it is, whether a user opens a page or a page asks by itself
+-- (SESSION_IDLE_MINUTES), whether another site sends it or opens a WebSocket, and what else a method of WebDAV acts on.
 local ASKED_WITH = {
-  'host', 'cookie', 'origin', 'sec-websocket-key', 'user-agent', 'x-request-id', 'authorization', 'x-menshen-key',
+  'host', 'cookie', 'accept', 'origin', 'sec-fetch-dest', 'sec-fetch-mode', 'sec-fetch-site', 'sec-fetch-user',
+  'sec-websocket-key', 'user-agent', 'x-request-id', 'authorization', 'x-menshen-key',
   'destination', 'new-uri', 'depth', 'overwrite',
 }
 

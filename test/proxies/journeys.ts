@@ -106,6 +106,40 @@ export function testJourneys(proxy: FrontProxy): void {
     assert.equal(scene.provider.callsTo('refresh').length, 1)
   })
 
+  test(`behind ${name} a page that polls does not keep its session from becoming idle, and a page that is opened does`, async t => {
+    const { scene, user } = await openBehind(t, proxy, { env: { SESSION_IDLE_MINUTES: '20' } })
+    const [polling, reading] = [await user(), await user('lisi')]
+    const script = {
+      accept: '*/*',
+      'sec-fetch-mode': 'cors',
+      'sec-fetch-dest': 'empty',
+      'sec-fetch-site': 'same-origin',
+    }
+    const page = { ...HTML, 'sec-fetch-mode': 'navigate', 'sec-fetch-site': 'same-origin' }
+    for (let minutes = 5; minutes <= 25; minutes += 5) {
+      scene.passSeconds(300)
+      const statuses = [await polling.get('/', { headers: script }), await reading.get('/', { headers: page })]
+      assert.deepEqual(
+        statuses.map(({ status }) => status),
+        [minutes < 25 ? 200 : 401, 200],
+        `${minutes} minutes`,
+      )
+    }
+  })
+
+  test(`behind ${name} a rule with origin 'own' admits the form of a page that sends no referrer, and of no other site`, async t => {
+    const { scene, user } = await openBehind(t, proxy)
+    const client = await user()
+    // With `Referrer-Policy: no-referrer`, only Sec-Fetch-Site shows that the form is from the same site.
+    const send = (site: string) =>
+      client.post('/own', 'a=1', {
+        headers: { ...HTML, origin: 'null', 'sec-fetch-mode': 'navigate', 'sec-fetch-site': site },
+      })
+    assert.equal((await send('cross-site')).status, 403)
+    assert.deepEqual(scene.upstream.received, [])
+    assert.equal((await send('same-origin')).text, 'page /owna=1')
+  })
+
   test(`behind ${name} a response with a session cookie has no-store, regardless of the application’s caching headers`, async t => {
     const { scene, user } = await openBehind(t, proxy)
     const client = await user()

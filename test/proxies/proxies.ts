@@ -53,6 +53,7 @@ const RULES: Rule[] = [
   { path: '/machines', roles: ['*'], keys: true },
   { path: '/internal', roles: ['developer'] },
   { path: '/public', public: true },
+  { path: '/own', roles: ['*'], origin: 'own' },
 ]
 
 /** What the application sets at /hostile: somebody else's session, besides a cookie of its own. */
@@ -81,10 +82,12 @@ interface BehindOptions {
   menshenAt?: number
   /** How the application answers, if not as `answerPage` does. */
   answer?: RequestListener
+  /** Further settings of Menshen. */
+  env?: Record<string, string>
 }
 
 export async function openBehind(t: TestContext, proxy: FrontProxy, options: BehindOptions = {}) {
-  const { menshenAt, answer = answerPage } = options
+  const { menshenAt, answer = answerPage, env: more } = options
   const port = await freePort()
   const env = {
     TRUSTED_PROXIES: proxy.address ?? '127.0.0.1',
@@ -94,6 +97,7 @@ export async function openBehind(t: TestContext, proxy: FrontProxy, options: Beh
     PORT: String(await freePort()),
     // Whatever reaches the application then went there by the proxy's own way.
     ...(proxy.mode === 'forward-auth' && { UPSTREAM: '' }),
+    ...more,
   }
   const scene = await setUp(t, {
     env,
