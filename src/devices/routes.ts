@@ -53,9 +53,8 @@ async function registerDevice(context: SignInContext, request: GatewayRequest): 
   const found = await findSession(context, request, ticketIn(proofIn(request)))
   if ('outcome' in found) return found
   const { ticket, loaded } = found
-  const refund = await auth.rateLimit.take('device', request)
-  if (!refund) return tooManyAnswer(context.pages, request)
-  const refuse = (reason: RefusedProof['reason']) => {
+  const refuse = async (reason: RefusedProof['reason']) => {
+    if (!(await auth.rateLimit.admits('device', request))) return tooManyAnswer(context.pages, request)
     observeRefused(context, request, loaded, 'register', reason)
     const status = reason === 'challenge' || reason === 'late' ? 403 : 400
     return problem(context, request, status, status === 403 ? 'proof_refused' : 'bad_request')
@@ -70,7 +69,6 @@ async function registerDevice(context: SignInContext, request: GatewayRequest): 
   })
   if (!latest) return unauthenticated(context, request)
   if (!bound) return refuse('challenge')
-  refund()
   context.observe.report('device_bound', requestFields(request, latest))
   return sessionAnswer(context, bound)
 }
@@ -86,8 +84,6 @@ async function refreshDevice(context: SignInContext, request: GatewayRequest): P
     return notFound(context, request)
   const proof = proofIn(request)
   if (proof === undefined) return challengeAnswer(context, request, device)
-  const refund = await auth.rateLimit.take('device', request)
-  if (!refund) return tooManyAnswer(context.pages, request)
   const signed = await readProof(proof, device, now())
   let renewed: BoundDevice | undefined
   let latest: LoadedSession | undefined = loaded
@@ -98,10 +94,9 @@ async function refreshDevice(context: SignInContext, request: GatewayRequest): P
     })
     if (!latest) return unauthenticated(context, request)
   }
-  if (renewed) {
-    refund()
-    return sessionAnswer(context, renewed)
-  }
+  if (renewed) return sessionAnswer(context, renewed)
+  // Counted only now: a browser whose valid proof gets 429, because of others at its address, forgets its key.
+  if (!(await auth.rateLimit.admits('device', request))) return tooManyAnswer(context.pages, request)
   // An old challenge does not mean theft: proofs can be late. The session goes on, and the browser signs the newest challenge.
   observeRefused(context, request, latest, 'refresh', signed instanceof RefusedProof ? signed.reason : 'challenge')
   const current = latest.session.device

@@ -509,6 +509,18 @@ test('rejected proofs are limited by RATE_LIMIT_PER_MINUTE, and valid ones are n
   assert.equal(scene.eventsOf('rate_limited')[0]?.kind, 'device')
 })
 
+test('a valid proof and a registration are accepted while others at the address are above the limit', async t => {
+  const scene = await setUp(t, { env: { ...ON, RATE_LIMIT_PER_MINUTE: '3' } })
+  const { client, device, registered } = await boundUser(scene)
+  const colleague = await boundUser(scene)
+  const refused = () => colleague.device.refresh(colleague.client, colleague.id, 'wrong')
+  for (const status of [403, 403, 403, 429]) assert.equal((await refused()).status, status)
+  const { id, challenge } = nextChallenge(registered)
+  assert.equal((await device.refresh(client, id, challenge)).status, 200)
+  await boundUser(scene)
+  assert.equal((await refused()).status, 429)
+})
+
 test('DEVICE_BOUND_SESSIONS=on without https or together with hosts is a startup error', async t => {
   assert.throws(
     () => readSettings({ BASE_URL: 'http://app.example.com', DEVICE_BOUND_SESSIONS: 'on' }),
