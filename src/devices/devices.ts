@@ -13,6 +13,7 @@ import { requestFields } from '../observe/observed-request.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { DeviceNotes, LoadedSession } from '../session/cache.ts'
 import type { Sessions } from '../session/sessions.ts'
+import { isFromOtherSite } from '../util/fetch-metadata.ts'
 import {
   type BoundDevice,
   type DeviceBinding,
@@ -68,6 +69,8 @@ export function createDevices(options: DevicesOptions): DeviceCheck {
     }
     if (device.isSeen) return reportMissing(request, loaded)
     if (mayWait(loaded.signedInAt, at)) return loaded
+    // A browser does not prove itself for a link on another site. The login page leads to a request for which it does.
+    if (isFromOtherSite(request)) return reportMissing(request, loaded)
     // If it has changed since it was read, it is checked again.
     return (await sessions.endUnbound(loaded)) ? undefined : checkReloaded(request, ticket, shown, loaded)
   }

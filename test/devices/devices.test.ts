@@ -410,6 +410,19 @@ test('DEVICE_BOUND_SESSIONS', async t => {
     },
   )
 
+  await t.test('a link from another site does not end a session whose browser has not proved itself yet', async () => {
+    const { client, device, id } = await boundUser(scene)
+    const { cookie } = ticketAlone(client).headers ?? {}
+    scene.passSeconds(TEN_MINUTES + 60)
+    const link = { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', 'sec-fetch-site': 'cross-site' }
+    const options = { headers: { ...link, cookie, accept: 'text/html', 'user-agent': 'Mozilla/5.0' } }
+    const login = String((await client.get('/wiki', options)).headers.location)
+    assert.equal((await client.get(login, options)).headers.refresh, '1; url=/wiki')
+    const { challenge } = nextChallenge(await device.refresh(client, id))
+    assert.equal((await device.refresh(client, id, challenge)).status, 200)
+    assert.equal(await statusOf(client), 200)
+  })
+
   await t.test('a sign-out clears both cookies and also works without the second one', async () => {
     const { client } = await provenUser(scene)
     const { setCookies } = await client.post('/logout', '', { headers: { origin: BASE_URL } })
