@@ -16,6 +16,7 @@ import type { Rule } from '../config/file.ts'
 import { MenshenError, refuseIf } from '../errors.ts'
 import { type Phrase, phrase, phrasedProblem, phraseIn, quoted } from '../text/text.ts'
 import type { Metadata } from './discovery.ts'
+import { readJson } from './fetch.ts'
 import type { ProviderKeys } from './jwks.ts'
 import type { ProviderPlan } from './plan.ts'
 
@@ -87,7 +88,9 @@ export async function checkIdToken(
   expected: IdTokenExpectation,
 ): Promise<JWTPayload & { sub: string }> {
   const claims = await verifySigned({ plan, keys, now }, metadata, token, ['sub', 'iat', 'exp'])
-  const { sub, aud, azp, iat = 0, auth_time, nonce, at_hash } = claims
+  const { aud, azp, iat = 0, auth_time, nonce, at_hash } = claims
+  // As it was signed: a number is not valid, whether or not it has become text.
+  const { sub } = decodeJwt(token)
   if (typeof sub !== 'string' || sub === '' || sub.length > 255) throw wrong('sub')
   const isShared = Array.isArray(aud) && aud.length > 1
   if ((azp !== undefined || isShared) && azp !== plan.clientId) throw wrong('azp')
@@ -127,14 +130,27 @@ export async function verifyJwt(
   keys: ProviderKeys,
   options: JWTVerifyOptions,
 ): Promise<JWTVerifyResult> {
+  const verify = async () => {
+    const verified = await jwtVerify(token, keys, options)
+    return { ...verified, payload: withExactNumbers(token, verified.payload) }
+  }
   try {
-    return await jwtVerify(token, keys, options)
+    return await verify()
   } catch (error) {
     if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw error
     const isFresh = await keys.refetch().catch(() => false)
     if (!isFresh) throw error
-    return jwtVerify(token, keys, options)
+    return verify()
   }
+}
+
+const TIMES: ReadonlySet<string> = new Set(['iat', 'nbf', 'exp'])
+
+/** An integer that a number cannot hold becomes text, as in every other answer: jose would give two users the same id. */
+function withExactNumbers(token: string, claims: JWTPayload): JWTPayload {
+  const [, payload = ''] = token.split('.')
+  const exact = Object.entries(Object(readJson(Buffer.from(payload, 'base64url').toString())))
+  return { ...claims, ...Object.fromEntries(exact.filter(([name]) => !TIMES.has(name))) }
 }
 
 /** The part of a token that is wrong: a claim, `signature`, `key`, `alg` or `form`. */
@@ -326,7 +342,7 @@ export function assertIdTokens(
 /** The claims of a token, without checking its signature; `undefined` if it is not a JWT. */
 export function unverifiedClaims(token: string): JWTPayload | undefined {
   try {
-    return decodeJwt(token)
+    return withExactNumbers(token, decodeJwt(token))
   } catch {
     return undefined
   }

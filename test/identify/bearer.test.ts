@@ -12,6 +12,7 @@ import { type Config, readSettings } from '../../src/index.ts'
 import { createCore } from '../../src/menshen.ts'
 import { cookieOf, createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
+import { signText } from '../kit/oidc/oidc-keys.ts'
 import { startOidcServer } from '../kit/oidc-server.ts'
 import { type OidcSetUpOptions, openGateway, setUpOidc } from '../kit/set-up.ts'
 import { createTestLog } from '../kit/test-log.ts'
@@ -67,6 +68,21 @@ test('a signed access token is accepted, and the application receives identity h
   for (const typ of ['application/at+jwt', 'AT+JWT', undefined]) {
     const header = typ === undefined ? {} : { typ }
     assert.equal((await bring(await provider.sign(ROBOT, header))).status, 200, String(typ))
+  }
+})
+
+test('two users whose ids are numbers with 19 digits are not taken for one', async t => {
+  const provider = { fields: { username: ['employee'] } }
+  const scene = await setUpTokenRules(t, { config: { provider, rules: [{ path: '/', roles: ['*'], bearer: true }] } })
+  const { issuer, clientId, privateKey, jwk } = scene.provider
+  const exp = Math.floor(scene.now() / 1000) + 600
+  const claims = JSON.stringify({ iss: issuer, aud: clientId, exp, client_id: 'robot', sub: 7, employee: 7 })
+  for (const id of ['1234567890123456781', '1234567890123456782']) {
+    const token = await signText({ kid: 'k1', alg: 'RS256', privateKey, jwk }, claims.replaceAll(':7', `:${id}`))
+    assert.equal((await scene.bring(token)).status, 200)
+    const { headers } = scene.upstream.last()
+    assert.equal(headers['x-forwarded-user'], id)
+    assert.equal(decodeJwt(String(headers['x-menshen-assertion'])).sub, id)
   }
 })
 

@@ -4,8 +4,15 @@ import { createHash, createHmac } from 'node:crypto'
 import { test } from 'node:test'
 import { exportJWK, exportSPKI, generateKeyPair, type JWTHeaderParameters, SignJWT } from 'jose'
 import type { Metadata } from '../../src/provider/discovery.ts'
-import { checkIdToken, matchesIssuer, type TokenChecks, verifySigned } from '../../src/provider/id-token.ts'
+import {
+  checkIdToken,
+  matchesIssuer,
+  type TokenChecks,
+  unverifiedClaims,
+  verifySigned,
+} from '../../src/provider/id-token.ts'
 import { createProviderKeys } from '../../src/provider/jwks.ts'
+import { signText } from '../kit/oidc/oidc-keys.ts'
 import { takeRs256Pair } from '../kit/rsa-keys.ts'
 
 const NOW = Date.UTC(2026, 10, 15)
@@ -53,6 +60,21 @@ test('a valid id_token returns its claims', async () => {
   assert.equal((await check(await sign({}, { alg: 'ES256', kid: 'e1' }, ec.privateKey))).sub, 'u-1')
   assert.equal((await check(await sign({ aud: [CLIENT_ID] }))).sub, 'u-1')
   assert.equal((await check(await sign({ aud: [CLIENT_ID, 'x'], azp: CLIENT_ID }))).sub, 'u-1')
+})
+
+test('an integer that a number cannot hold keeps every digit, and times stay numbers', async () => {
+  const text = JSON.stringify({ ...CLAIMS, id: 7, auth_time: SECONDS })
+  const payload = text.replace('"id":7', '"id":1234567890123456781,"nested":{"ids":[9007199254740993,8]}')
+  const key = { kid: 'k1', alg: 'RS256', privateKey: rsa.privateKey, jwk: RSA_JWK }
+  const token = await signText(key, payload)
+  const ids = { id: '1234567890123456781', nested: { ids: ['9007199254740993', 8] } }
+  const expected = { ...CLAIMS, auth_time: SECONDS, ...ids }
+  assert.deepEqual(await verifySigned(checks(), METADATA, token, ['sub']), expected)
+  assert.deepEqual(unverifiedClaims(token), expected)
+  const endless = await signText(key, text.replace(`"exp":${CLAIMS.exp}`, '"exp":90071992547409930'))
+  assert.equal((await verifySigned(checks(), METADATA, endless, ['exp'])).exp, Number('90071992547409930'))
+  const numeric = await signText(key, text.replace('"sub":"u-1"', '"sub":1234567890123456781'))
+  await assert.rejects(check(numeric), refused)
 })
 
 test('an id_token is refused for each wrong or missing claim', async () => {
