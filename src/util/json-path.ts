@@ -168,9 +168,15 @@ function asText(value: unknown): string {
 
 function asNames(value: unknown): string[] {
   if (Array.isArray(value)) return value.map(asText).filter(Boolean)
-  if (typeof value === 'object' && value !== null) return Object.keys(value)
+  if (typeof value === 'object' && value !== null) return keysOf(value)
   const text = asText(value)
   return text ? [text] : []
+}
+
+/** The name of a group that the user is not in can be there, too: `{ admins: false, staff: true }`. */
+function keysOf(groups: object): string[] {
+  const entries = Object.entries(groups).filter(([, isMember]) => isMember !== false && isMember !== null)
+  return entries.map(([name]) => name)
 }
 
 const MAX_SHOWN = 30

@@ -80,6 +80,11 @@ test('groups are a list, keys, or one name, for each path from the first respons
   assert.deepEqual(namesFrom([{ groups: [1, null, { a: 1 }, '', 'z'] }], ['groups']), ['1', 'z'])
 })
 
+test('a key whose value is false or null is not a group of the user', () => {
+  const roles = { admins: false, owners: null, staff: true, editors: {}, '1': 'org' }
+  assert.deepEqual(namesFrom([{ roles }], ['roles']), ['1', 'staff', 'editors'])
+})
+
 test('a success field must equal an accepted value exactly, and one matching value of a list field is enough', () => {
   assert.equal(notAccepted({ success: true }, { success: [true] }), undefined)
   for (const success of ['true', 1, [true], null, {}, undefined])
