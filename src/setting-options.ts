@@ -125,8 +125,8 @@ export interface SettingOptions {
    */
   readonly clientSecret?: OptionValue<CheckedSettings['CLIENT_SECRET']> | SecretReference
   /**
-   * Reads the client secret from a file instead. Expected: the path of a readable file that is not empty, for example
-   * `/run/secrets/client_secret`. Default: none.
+   * Reads the client secret from a file instead. Expected: the path of a readable file with the secret on one line, for
+   * example `/run/secrets/client_secret`. Default: none.
    */
   readonly clientSecretFile?: OptionValue<CheckedSettings['CLIENT_SECRET_FILE']>
   /**

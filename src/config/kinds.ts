@@ -215,6 +215,14 @@ export const secretFile = {
   secret: true as const,
 }
 
+/** A file with several lines contains something else, for example an old secret besides the new one. */
+export const secretLineFile = {
+  ...secretFile,
+  check: fileText.pipe(z.string().regex(/^[^\r\n]*$/)).pipe(secretOf),
+  expected: 'the path of a readable file with the secret on one line',
+  expectedZh: '可读的文件路径，密钥在文件中只占一行',
+}
+
 const MIN_SECRET_LENGTH = 32
 
 const secretsOf = z

@@ -236,7 +236,7 @@ export const SIGN_IN_FIELDS = {
     isConverted: true,
     setting: {
       name: 'CLIENT_SECRET_FILE',
-      ...kind.secretFile,
+      ...kind.secretLineFile,
       description: 'Reads the client secret from a file instead.',
       descriptionZh: '从文件读取客户端密钥。',
     },

@@ -8,6 +8,7 @@
 //   plan                endpoints.token 'https://ghe.example.com/login/oauth/access_token', authorization.scope 'read:user',
 //                       endpoints.userInfo 'https://ghe.example.com/api/v3/user'
 
+import { problemAt } from '../config/issue-text.ts'
 import {
   type Accepted,
   type CompleteProvider,
@@ -399,7 +400,11 @@ function withoutSlash(text: string): string {
 function secretOf(id: string, { clientSecret, clientSecretFile }: ProviderConfig): Secret | undefined {
   if (typeof clientSecret === 'object') return new Secret(revealReference(clientSecret))
   if (clientSecret) return new Secret(clientSecret)
-  return clientSecretFile ? readSecret(id, 'clientSecretFile', clientSecretFile) : undefined
+  if (!clientSecretFile) return undefined
+  const secret = readSecret(id, 'clientSecretFile', clientSecretFile)
+  if (!/[\r\n]/.test(secret.reveal())) return secret
+  const problem = phrase('config.secret_lines', { source: clientSecretFile })
+  throw new MenshenError('bad_settings', [problemAt(undefined, `${configPath(id)}.clientSecretFile`, problem)])
 }
 
 const MAX_SECRET_BYTES = 64 * 1024

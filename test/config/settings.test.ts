@@ -288,6 +288,16 @@ suite('a start', { concurrency: 2 }, () => {
     await fails({ ...provider, CLIENT_SECRET_FILE: 'CANARY' }, ['CLIENT_SECRET_FILE'])
   })
 
+  test('a client secret file with several lines stops the start, and its content is not shown', async t => {
+    const cwd = tempFolder(t)
+    writeFileSync(join(cwd, 'secret'), 'new-CANARY\r\nold-CANARY\r\n')
+    await fails({ ...MEMORY, CLIENT_SECRET: '', CLIENT_SECRET_FILE: './secret' }, ['on one line'], 1, { cwd })
+    const provider = { preset: 'oauth2', clientId: 'a', clientSecretFile: './secret' }
+    writeFileSync(join(cwd, 'menshen.config.json'), JSON.stringify({ provider }))
+    const sentence = 'provider.clientSecretFile: ./secret has several lines; expected only the secret, on one line.'
+    await fails({ STORE: 'memory:', MENSHEN_ONLY_WORKER: '1' }, [sentence], 1, { cwd })
+  })
+
   test('a start with a named pipe in the place of a file does not wait for its writer', async t => {
     const cwd = tempFolder(t)
     const pipe = join(cwd, 'pipe')

@@ -27,13 +27,15 @@ after(() => rmSync(folder, { recursive: true }))
 
 /** `createMenshen` of the page is `createTestMenshen`: no provider, and users without a sign-in. */
 const SHIM = join(folder, 'menshen.ts')
+const SECRET = join(folder, 'secret')
+writeFileSync(SECRET, 'of the client')
 writeFileSync(
   SHIM,
   `export * from '${new URL('src/index.ts', ROOT)}'
 import { createTestMenshen } from '${new URL('src/testing.ts', ROOT)}'
 export const instances = []
 export async function createMenshen({ clientSecretFile, ...options }) {
-  if (options.provider?.clientSecretFile) options.provider = { ...options.provider, clientSecretFile: import.meta.filename }
+  if (options.provider?.clientSecretFile) options.provider = { ...options.provider, clientSecretFile: '${SECRET}' }
   const auth = await createTestMenshen(options)
   instances.push(auth)
   return auth

@@ -99,7 +99,9 @@ suite('the options', () => {
     }
   })
 
-  test('invalid options are refused with the messages of the command, under the names of the options', async () => {
+  test('invalid options are refused with the messages of the command, under the names of the options', async t => {
+    const clientSecretFile = join(tempFolder(t), 'secret')
+    writeFileSync(clientSecretFile, 'CANARY')
     const rows: [options: object, expected: RegExp][] = [
       [
         { baseUrl: 'https://a.example/path' },
@@ -135,7 +137,7 @@ suite('the options', () => {
       [{ provider: 'no-such-one' }, /^provider is "no-such-one"; expected one of idaas, /],
       [{ provider: 5 }, /^createMenshen: provider: /],
       [
-        { clientSecret: 'a', clientSecretFile: '/etc/hosts' },
+        { clientSecret: 'a', clientSecretFile },
         /^clientSecret, clientSecretFile: CLIENT_SECRET and CLIENT_SECRET_FILE are both set/,
       ],
       [{ workers: 2 }, /^store, workers: STORE is "memory:", which several WORKERS cannot share/],
