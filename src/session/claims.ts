@@ -56,16 +56,16 @@ export function selectClaims(
     bytes: bytesOf({ [name]: value }),
     isNamed: isNamed(name),
   }))
-  const kept: typeof entries = []
+  const kept = new Set<(typeof entries)[number]>()
   let room = MAX_CLAIMS_BYTES
   for (const entry of entries.sort((a, b) => Number(b.isNamed) - Number(a.isNamed) || a.bytes - b.bytes))
     if (entry.bytes <= room) {
-      kept.push(entry)
+      kept.add(entry)
       room -= entry.bytes
     }
-  const droppedClaims = entries.filter(entry => !kept.includes(entry)).map(({ name }) => name)
+  const droppedClaims = entries.filter(entry => !kept.has(entry)).map(({ name }) => name)
   const unknown = shortList([...hidden, ...droppedClaims])
-  return { storedClaims: { claims: toClaims(kept), unknownClaims: unknown, ...names }, droppedClaims }
+  return { storedClaims: { claims: toClaims([...kept]), unknownClaims: unknown, ...names }, droppedClaims }
 }
 
 function shortList(names: readonly string[]): StoredClaims['unknownClaims'] {
@@ -85,8 +85,16 @@ export function withoutTokenClaims(claims: Claims): Claims {
 
 /** Whether the provider may have sent a claim at this path that is not stored. */
 export function isUnknownClaim({ claims, unknownClaims }: StoredClaims, path: string): boolean {
-  if (unknownClaims === 'all') return !Object.keys(claims).some(name => isWithin(path, name))
-  return unknownClaims.some(name => isWithin(path, name))
+  const names = namesAbove(path)
+  if (unknownClaims === 'all') return !names.some(name => Object.hasOwn(claims, name))
+  return names.some(name => unknownClaims.includes(name))
+}
+
+/** The names of claims that can have a value at the path: the path, and its part before each dot. A user can have thousands of claims. */
+function namesAbove(path: string): string[] {
+  const names = [path]
+  for (let dot = path.indexOf('.'); dot >= 0; dot = path.indexOf('.', dot + 1)) names.push(path.slice(0, dot))
+  return names
 }
 
 function isWithin(path: string, name: string): boolean {

@@ -9,6 +9,7 @@ import { planNamedProvider } from '../../src/provider/plan.ts'
 import { mapRefreshedUser, type UserBefore } from '../../src/provider/refreshed-user.ts'
 import type { TokenSet } from '../../src/provider/token.ts'
 import { type MappedUser, RequirementError } from '../../src/provider/user.ts'
+import { isUnknownClaim } from '../../src/session/claims.ts'
 import { createDataKeyring } from '../../src/session/data-keys.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
 import { packRecord, unpackRecord } from '../../src/session/sealing.ts'
@@ -320,4 +321,28 @@ test('refreshed claims over 16 KB are sealed as far as they fit, the rest is log
   const text = Buffer.from(stored?.value ?? []).toString('latin1')
   assert.ok(text.length < 20_000 && !text.includes('CANARY'))
   assert.ok(!inspect(sessions.getCached(ticket), { depth: 9, showHidden: true }).includes('CANARY'))
+})
+
+test('whether a claim is unknown is found by the names in its path, without a search of all claims', () => {
+  const enumerate = () => assert.fail('all claims are searched')
+  const claims = new Proxy({ dept: 1, 'a.b': 2, '': 3 }, { ownKeys: enumerate })
+  for (const [path, isKnown] of [
+    ...[
+      ['dept', true],
+      ['dept.name', true],
+      ['a.b', true],
+      ['a.b.c', true],
+      ['.x', true],
+    ],
+    ...[
+      ['a', false],
+      ['a.c', false],
+      ['department', false],
+      ['x.dept', false],
+      ['constructor', false],
+    ],
+  ] as const) {
+    assert.equal(isUnknownClaim({ claims, unknownClaims: 'all' }, path), !isKnown, path)
+    assert.equal(isUnknownClaim({ claims: {}, unknownClaims: ['dept', 'a.b', ''] }, path), isKnown, path)
+  }
 })
