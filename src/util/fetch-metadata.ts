@@ -15,13 +15,21 @@ interface WithHeaders {
 export function isByScript({ headers }: WithHeaders): boolean {
   const accept = (headers.accept ?? '').toLowerCase()
   return (
-    headers['sec-fetch-dest'] === 'empty' ||
+    (headers['sec-fetch-dest'] === 'empty' && !isPassedOn(headers)) ||
     hasToken(headers) ||
     isSocket(headers) ||
     isGrpc(headers) ||
     String(headers['x-requested-with']).toLowerCase() === 'xmlhttprequest' ||
     (/json|text\/event-stream/.test(accept) && !accept.includes('text/html'))
   )
+}
+
+/**
+ * A service worker of the application passes on the request for a page (`fetch(event.request)`): Chromium then sends no other
+ * destination. A script cannot send this mode.
+ */
+function isPassedOn(headers: IncomingHttpHeaders): boolean {
+  return headers['sec-fetch-dest'] === 'empty' && headers['sec-fetch-mode'] === 'navigate'
 }
 
 /** A client of an API, which has never seen our login page. */
@@ -128,7 +136,7 @@ export function isNavigation({
 }: WithHeaders & { readonly method: string; readonly path: string }): boolean {
   if (method !== 'GET' || path === '/favicon.ico' || isWorkerScript(headers)) return false
   const destination = headers['sec-fetch-dest']
-  if (destination !== undefined) return destination === 'document'
+  if (destination !== undefined) return destination === 'document' || isPassedOn(headers)
   const accept = (headers.accept ?? '*/*').toLowerCase()
   return accept.includes('text/html') || accept === '*/*'
 }

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { signIn } from '../kit/client.ts'
 import { setUp } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
 
@@ -66,6 +67,20 @@ test('a manifest or service worker fetched without cookies gets 401 and no redir
     const headers = { 'sec-fetch-dest': destination, 'sec-fetch-mode': 'cors', accept: '*/*' }
     const answer = await visitor().get('/app.webmanifest', { headers })
     assert.deepEqual([answer.status, answer.headers.location], [401, undefined], destination)
+  }
+})
+
+test('a page that a service worker passes on leads to the login page and back, and its other requests get 401', async t => {
+  const { provider, visitor } = await setUp(t)
+  const accept = 'text/html,application/xhtml+xml,*/*;q=0.8'
+  const passedOn = { 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'navigate', 'sec-fetch-site': 'same-origin', accept }
+  const client = visitor()
+  const answer = await client.get('/page?a=1', { headers: passedOn })
+  assert.deepEqual([answer.status, answer.headers.location], [302, '/login'])
+  assert.equal((await signIn(client, provider)).headers.location, '/page?a=1')
+  for (const mode of ['cors', 'no-cors', 'same-origin']) {
+    const script = await visitor().get('/page', { headers: { ...passedOn, 'sec-fetch-mode': mode } })
+    assert.deepEqual([script.status, script.json<{ error: string }>().error], [401, 'unauthenticated'], mode)
   }
 })
 
