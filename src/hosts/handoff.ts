@@ -129,7 +129,7 @@ export function createHandoffLimit(now: () => number): KnownHosts['mayHandOff'] 
 
   function isWithin(key: string, most: number): boolean {
     const known = counts.get(key)
-    const entry = known && now() - known.since < WINDOW_MS ? known : { since: now(), count: 0 }
+    const entry = known && Math.abs(now() - known.since) < WINDOW_MS ? known : { since: now(), count: 0 }
     entry.count++
     counts.set(key, entry)
     return entry.count <= most

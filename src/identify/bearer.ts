@@ -153,7 +153,10 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
   /** The cached verdict, if it has not expired. */
   function current(key: string): CachedVerdict | undefined {
     const known = cache.get(key)
-    return known && now() < known.until ? known : undefined
+    if (!known || known.until === Number.POSITIVE_INFINITY) return known
+    const left = known.until - now()
+    // With more time left than a verdict has, the clock was set back.
+    return left > 0 && left <= VERDICT_TTL_MS ? known : undefined
   }
 
   return {

@@ -82,6 +82,8 @@ function createAllowance(now: () => number): () => boolean {
   let fetches = FETCH_BURST
   let countedAt = 0
   return () => {
+    // If the clock was set back, fetches are earned from now on, and not only when it is as late again.
+    countedAt = Math.min(countedAt, now())
     const earned = Math.floor((now() - countedAt) / REFETCH_MS)
     if (earned > 0) {
       fetches = Math.min(FETCH_BURST, fetches + earned)

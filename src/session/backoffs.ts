@@ -18,7 +18,12 @@ const MAX_KEYS = 10_000
 export function createBackoffs(now: () => number, maxMs: number = MAX_BACKOFF_MS): Backoffs {
   const backoffs = new LRUCache<string, { until: number; wait: number }>(atMost(MAX_KEYS))
   return {
-    isOn: key => now() < (backoffs.get(key)?.until ?? 0),
+    isOn(key) {
+      const { until = 0, wait = 0 } = backoffs.get(key) ?? {}
+      const left = until - now()
+      // A pause that is longer than it was began before the clock was set back.
+      return left > 0 && left <= wait
+    },
     lengthen(key) {
       const wait = Math.min((backoffs.get(key)?.wait ?? INITIAL_BACKOFF_MS / 2) * 2, maxMs)
       backoffs.set(key, { until: now() + wait, wait })

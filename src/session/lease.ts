@@ -43,6 +43,8 @@ const POLL_MS = 100
 /** How long after a failed call the store is first asked whether it has executed it; each time after that is twice as long. */
 const FIRST_LOOK_MS = 250
 const MAX_LOST = 10_000
+/** The end of a lease that is given back: past for every clock, also for one that is behind or that is set back later. */
+const RELEASED = 0
 /** How much longer a lease lives than the slowest call and its retries. */
 const MARGIN_MS = 5000
 
@@ -63,7 +65,7 @@ export function createLeases(store: Store, lifeMs: number, now: () => number, re
   async function giveBack(name: string, id: Uint8Array, latest: Promise<number>): Promise<void> {
     try {
       const version = await latest
-      await store.replace(keyOf(name), entryOf(id, now()), version)
+      await store.replace(keyOf(name), entryOf(id, RELEASED), version)
     } catch (error) {
       report('lease_not_released', { ...errorFields(error), session: shortKey(name) })
       lose(name, id)
@@ -92,7 +94,7 @@ export function createLeases(store: Store, lifeMs: number, now: () => number, re
   async function giveBackLost(name: string, id: Uint8Array): Promise<void> {
     const stored = await store.readLatest(keyOf(name))
     if (!stored || Buffer.compare(stored.value, id) !== 0) return
-    await store.replace(keyOf(name), entryOf(id, now()), stored.version)
+    await store.replace(keyOf(name), entryOf(id, RELEASED), stored.version)
     lost.delete(name)
   }
 

@@ -56,6 +56,23 @@ test('a request does not wait for the lease to be released, but the next refresh
   await settled
 })
 
+test('a lease that was given back can be taken, also by a clock that is behind or was set back', async () => {
+  const clock = { now: START }
+  const now = () => clock.now
+  const store = createMemoryStore({ now })
+  // Among other records, one that has expired is not removed at once.
+  const record = { value: new Uint8Array(), expiresAt: START + LIFE * 1000, labels: [] }
+  for (let n = 0; n < 100; n++) await store.create(`record ${n}`, record)
+  const [one, other] = [createLeases(store, LEASE_MS, now, () => {}), createLeases(store, LEASE_MS, now, () => {})]
+  const lease = (await one.take('session')) ?? assert.fail('it is free')
+  assert.equal(await other.take('session'), undefined)
+  lease.release()
+  await one.settle()
+  clock.now -= 3_600_000
+  const next = (await other.take('session')) ?? assert.fail('it is still taken')
+  next.letExpire()
+})
+
 test('the lease of a session that is not due again is left to expire, which saves a write', async () => {
   const scene = createScene()
   const one = scene.instance('one')

@@ -272,6 +272,18 @@ test('an opaque token is introspected at the provider, and acceptance and refusa
   assert.equal((await bring('good')).status, 401, 'revoked: known within half a minute')
 })
 
+test('a revoked token is refused within half a minute, also if the clock was set back after it was accepted', async t => {
+  const scene = await setUpTokenRules(t)
+  const { provider, bring } = scene
+  let active = true
+  provider.introspect = () => ({ active, client_id: provider.clientId, sub: 'u-7', username: 'zhangsan' })
+  assert.equal((await bring('opaque')).status, 200)
+  active = false
+  scene.passSeconds(-3600)
+  scene.passSeconds(30)
+  assert.equal((await bring('opaque')).status, 401)
+})
+
 test('while introspection is unavailable a token gets 503, and it is accepted once the provider is back', async t => {
   const scene = await setUpTokenRules(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
   const { provider, bring } = scene

@@ -49,6 +49,17 @@ test('thirty made-up key IDs cause at most ten fetches, and the right key is fou
   await find('k2')
 })
 
+test('a new key is found a minute after the clock was set back, also if made-up key IDs had used up all fetches', async () => {
+  const { state, find } = scene(['k1'])
+  state.now = 10 * HOUR
+  for (let n = 0; n < 30; n++) await assert.rejects(find(`made-up-${n}`))
+  state.now -= 5 * HOUR
+  await assert.rejects(find('k2'))
+  state.kids.push('k2')
+  state.now += 60_000
+  await find('k2')
+})
+
 test('old keys stay valid while fetching fails, at most ten fetches are made, and withdrawn keys are later rejected', async () => {
   const { state, find } = scene(['k1'])
   await find('k1')

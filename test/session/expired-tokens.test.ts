@@ -216,6 +216,16 @@ test('requests of 20 users with expired tokens call an unavailable provider once
   assert.equal(refreshes() - asked, users.length)
 })
 
+test('a pause after a failed refresh is over when the clock is set back', async t => {
+  const { op, gateway, user } = await open(t)
+  gateway.passSeconds(5 * HOUR)
+  op.isAway = true
+  assert.equal((await user.get('/', { headers: PAGE })).status, 503)
+  op.isAway = false
+  gateway.passSeconds(-2 * HOUR)
+  assert.equal((await user.get('/', { headers: PAGE })).status, 200)
+})
+
 test('a provider that returns 500 for one user’s refresh does not block the refresh of another user', async t => {
   const { op, gateway, user } = await open(t)
   const other = await gateway.user()
