@@ -409,7 +409,7 @@ export const EVENTS = {
   },
   key_refused: {
     level: 'warn',
-    // `reason` is form, several (two that differ), unknown, expired, outside_network (not in the machine's `networks`), or
+    // `reason` is malformed, several (two that differ), unknown, expired, outside_network (not in the machine's `networks`), or
     // not_accepted (the rule has no `keys`, or the machine no `api`).
     message: 'a key was rejected',
     fields: ['method', 'path'],
@@ -448,7 +448,8 @@ export const EVENTS = {
   refused: {
     level: 'warn',
     message: 'access denied to a signed-in user',
-    fields: ['method', 'path', 'role', 'key'],
+    // `scope`: the scopes that the path needs, if the token lacks one of them.
+    fields: ['method', 'path', 'role', 'key', 'scope'],
     audited: true,
   },
   visitor_refused: {

@@ -7,6 +7,7 @@ import type { Config } from '../../src/index.ts'
 import { createClient, type Request } from '../kit/client.ts'
 import { type OidcServer, startOidcServer } from '../kit/oidc-server.ts'
 import { openGateway, setUpOidc } from '../kit/set-up.ts'
+import { undocumentedFields } from '../kit/test-log.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import { raw, request as wireRequest } from '../proxy/raw.ts'
 
@@ -270,6 +271,7 @@ test('rules with bearer on a single host', async t => {
       )
       const told = lines.find(({ event }) => event === 'refused')
       assert.partialDeepStrictEqual(told?.fields, { reason: 'insufficient_scope', scope: 'mcp:read mcp:write' })
+      assert.deepEqual(undocumentedFields(lines), [])
       assert.ok(!JSON.stringify(lines).includes(token))
     },
   )

@@ -1,4 +1,5 @@
 // A log whose lines a test can read.
+import { COMMON_FIELDS, EVENTS } from '../../src/events.ts'
 import type { Log } from '../../src/index.ts'
 
 export interface Line {
@@ -15,4 +16,13 @@ export function createTestLog(): { lines: Line[]; log: Log } {
     lines.push({ level, event, fields })
   }
   return { lines, log: { info: write('info'), warn: write('warn'), error: write('error') } }
+}
+
+/** Fields that docs/logging.md does not name for their event. `count` is the one of repeats. */
+export function undocumentedFields(lines: readonly Line[]): string[] {
+  const rows: Readonly<Record<string, { readonly fields: readonly string[] }>> = EVENTS
+  return lines.flatMap(({ event, fields }) => {
+    const known = [...Object.keys(COMMON_FIELDS), ...(rows[event]?.fields ?? []), 'count']
+    return Object.keys(fields).flatMap(name => (known.includes(name) ? [] : `${event}: ${name}`))
+  })
 }

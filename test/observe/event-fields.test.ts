@@ -5,6 +5,7 @@ import test from 'node:test'
 import { EVENTS, type EventCode } from '../../src/events.ts'
 import type { Options } from '../kit/client.ts'
 import { type Scene, setUp } from '../kit/set-up.ts'
+import { undocumentedFields } from '../kit/test-log.ts'
 import { until } from '../kit/until.ts'
 
 const ADDRESS = '10.0.0.7'
@@ -222,6 +223,7 @@ for (const [n, [code, { env, happen, fields, hasSession }]] of CASES.entries())
     const expected = { ...BROWSER, requestId: name, ...fields }
     assert.deepEqual(Object.fromEntries(Object.keys(expected).map(field => [field, line[field]])), expected)
     if (hasSession) assert.match(String(line.session), SHORT_KEY)
+    assert.deepEqual(undocumentedFields(scene.lines), [])
   })
 
 /**
