@@ -262,8 +262,18 @@ export function auditPage(words: Words, view: AuditView): string {
     scripts: ['audit.js', 'copy.js'],
     body: html`${view.keep === 0 ? html`<p class="notice">${t('audit.off')}</p>` : ''}
 ${filterForm(words, query)}
-${page ? found(words, view, page) : html`<p class="notice bad" role="alert">${t('console.store_away')}</p>`}`,
+${hasUnreadableTime(query) ? problem(t('rules.bad_at')) : ''}
+${page ? found(words, view, page) : problem(t('console.store_away'))}`,
   })
+}
+
+/** The events are then those of any time. */
+function hasUnreadableTime({ since, until, zone }: AuditQuery): boolean {
+  return [since, until].some(text => text !== '' && timeIn(text, zone) === undefined)
+}
+
+function problem(message: string): Html {
+  return html`<p class="notice bad" role="alert">${message}</p>`
 }
 
 function filterForm(words: Words, query: AuditQuery): Html {

@@ -129,6 +129,24 @@ test('quick ranges show the last 15 minutes, hour or day, keep other filters and
   assert.equal((await admin.get(`${PATH}.jsonl?range=15m`)).text, '')
 })
 
+test('above the events of any time, the audit page says that a given time cannot be read', async t => {
+  const { user } = await setUp(t, { env: { PAGE_LANGUAGE: 'en' }, application: false })
+  const admin = await user('admin')
+  const shown = async (query: string) => (await admin.get(`/_menshen/console/audit?${query}`)).text
+  await until(async () => (await shown('event=sign_in')).includes('popover'))
+  for (const query of [
+    'since=16.11.2026',
+    'until=yesterday',
+    'since=2026-99-99+09:00',
+    'since=2026-01-01&until=9:00',
+  ]) {
+    const page = await shown(query)
+    assert.match(page, /role="alert">Enter a valid time, for example/, query)
+    assert.match(page, /popover/, query)
+  }
+  assert.doesNotMatch(await shown('since=2026-01-01&until='), /role="alert"/)
+})
+
 test('the details of an audit event are in a drawer that opens without scripts', async t => {
   const { scene, admin } = await openTrail(t)
   const { requestId } = await refusedOnce(scene, 'zhangsan')
