@@ -298,7 +298,7 @@ export const EVENTS = {
   id_token_unverified: {
     level: 'warn',
     message:
-      'session tokens refreshed, but the keys for the id_token are unavailable; it is verified later, and the user data stays unchanged until then',
+      'session tokens refreshed, but the id_token cannot be verified yet: its keys are unavailable, or the clocks differ; the user data stays unchanged until then',
     fields: [],
   },
   session_refresh_failed: { level: 'warn', message: 'token refresh failed', fields: ['outcome'], audited: true },

@@ -80,6 +80,14 @@ export class InvalidToken extends MenshenError {
   }
 }
 
+/** Signed by the provider, but too early or too late for our clock, which may be the one that is wrong. */
+export class UntimelyToken extends InvalidToken {}
+
+/** Whether the same token may be valid later: when the provider publishes its key, or our clock is right again. */
+export function mayBecomeValid(error: InvalidToken): boolean {
+  return error.claim === 'key' || error instanceof UntimelyToken
+}
+
 /** The claims of a valid id_token; throws `provider_answer` with the reason otherwise. */
 export async function checkIdToken(
   { plan, keys, now }: TokenChecks,
@@ -94,7 +102,7 @@ export async function checkIdToken(
   if (typeof sub !== 'string' || sub === '' || sub.length > 255) throw wrong('sub')
   const isShared = Array.isArray(aud) && aud.length > 1
   if ((azp !== undefined || isShared) && azp !== plan.clientId) throw wrong('azp')
-  if (iat > now() / 1000 + TOLERANCE_SECONDS) throw new InvalidToken('id_token', 'iat', ahead(iat - now() / 1000))
+  if (iat > now() / 1000 + TOLERANCE_SECONDS) throw new UntimelyToken('id_token', 'iat', ahead(iat - now() / 1000))
   if (!isInTime(auth_time, expected.signedInSince, now())) throw wrong('auth_time')
   if (!expected.isNonce(nonce)) throw wrong('nonce')
   if (at_hash !== undefined && at_hash !== accessTokenHash(token, expected.accessToken)) throw wrong('at_hash')
@@ -163,9 +171,17 @@ export function invalidPartOf(error: unknown): string {
 
 /** If the keys are unavailable, the token may still be valid. */
 function invalid(name: TokenName, token: string, error: unknown, now: number): MenshenError {
-  return error instanceof MenshenError
-    ? error
-    : new InvalidToken(name, invalidPartOf(error), invalidReason(token, error, now))
+  if (error instanceof MenshenError) return error
+  const Invalid = isUntimely(error) ? UntimelyToken : InvalidToken
+  return new Invalid(name, invalidPartOf(error), invalidReason(token, error, now))
+}
+
+/** jose compares times after the signature. */
+function isUntimely(error: unknown): boolean {
+  if (error instanceof errors.JWTExpired) return true
+  return (
+    error instanceof errors.JWTClaimValidationFailed && error.claim === 'nbf' && typeof error.payload.nbf === 'number'
+  )
 }
 
 function invalidReason(token: string, error: unknown, now: number): Phrase | undefined {

@@ -17,6 +17,7 @@ import {
   checkIdToken,
   type IdTokenAuthentication,
   InvalidToken,
+  mayBecomeValid,
   type ProviderSession,
   providerSessionIn,
   unverifiedClaims,
@@ -47,8 +48,14 @@ export interface TokenSet {
   readonly dpopKey?: DpopKey
   /** The whole answer, for providers that identify the user in it. */
   readonly answer?: unknown
-  /** Present if the keys for its id_token are not available: verifies it, and resolves to all tokens; see late-verification.ts. */
-  readonly verify?: () => Promise<TokenSet>
+  /** Present if its id_token cannot be verified yet; see late-verification.ts. */
+  readonly unverified?: UnverifiedIdToken
+}
+
+export interface UnverifiedIdToken {
+  readonly error: unknown
+  /** Verifies it, and resolves to all tokens. */
+  verify(): Promise<TokenSet>
 }
 
 /** The response is about another user than the session. */
@@ -168,15 +175,18 @@ export async function refreshTokens(
   try {
     return await verify()
   } catch (error) {
-    if (!lacksKeys(error)) throw error
+    if (!mayVerifyLater(error)) throw error
     const { idToken: _, ...others } = tokens
-    return { ...others, verify }
+    return { ...others, unverified: { error, verify } }
   }
 }
 
-/** The keys cannot be fetched, or the provider has not published its new one yet, which proves nothing about the token. */
-function lacksKeys(error: unknown): boolean {
-  if (error instanceof InvalidToken) return error.claim === 'key'
+/**
+ * The keys cannot be fetched, the provider has not published its new one yet, or a clock is wrong, which proves nothing about the
+ * token.
+ */
+function mayVerifyLater(error: unknown): boolean {
+  if (error instanceof InvalidToken) return mayBecomeValid(error)
   return error instanceof MenshenError && error.code !== 'provider_refused'
 }
 

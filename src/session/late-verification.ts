@@ -1,15 +1,15 @@
-// Verifies the id_token of a refresh later if its keys are not available. The refresh token is spent, so the new tokens are saved;
-// the user's identity stays as it was until the id_token is verified.
+// Verifies the id_token of a refresh later if its keys are not available, or if a clock is wrong. The refresh token is spent, so the
+// new tokens are saved; the user's identity stays as it was until the id_token is verified.
 //
 //   0:00  a refresh returns an id_token with an unknown key, and the keys cannot be fetched: its tokens are saved without it
 //   0:01  the keys are tried again, then after pauses of up to 30 seconds, until the access token expires
 //   0:31  the id_token is valid: it is saved, and the provider is asked who the user is now
 //         or it is invalid: the session ends, as it would have at the refresh
 //
-// The process that refreshed verifies it. If that process stops, or the keys stay unavailable, the next refresh returns another id_token.
+// The process that refreshed verifies it. If that process stops, or nothing changes, the next refresh returns another id_token.
 
 import { setTimeout as pause } from 'node:timers/promises'
-import { InvalidToken } from '../provider/id-token.ts'
+import { InvalidToken, mayBecomeValid } from '../provider/id-token.ts'
 import { SubjectMismatch, type TokenSet } from '../provider/token.ts'
 import type { LoadedSession } from './cache.ts'
 
@@ -69,5 +69,5 @@ export function createLateVerifications({ now }: { readonly now: () => number })
 }
 
 function isFinal(error: unknown): error is InvalidToken {
-  return error instanceof InvalidToken && error.claim !== 'key'
+  return error instanceof InvalidToken && !mayBecomeValid(error)
 }

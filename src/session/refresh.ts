@@ -33,7 +33,7 @@ import type { Provider } from '../provider/provider.ts'
 import { RefusalError } from '../provider/refusal.ts'
 import type { SessionTokens } from '../provider/sign-out.ts'
 import { createSlots, type Slots } from '../provider/slots.ts'
-import { SubjectMismatch, type TokenSet } from '../provider/token.ts'
+import { SubjectMismatch, type TokenSet, type UnverifiedIdToken } from '../provider/token.ts'
 import type { Store } from '../stores/store.ts'
 import { type Backoffs, createBackoffs } from './backoffs.ts'
 import type { LoadedSession } from './cache.ts'
@@ -287,7 +287,7 @@ async function refreshAsHolder(context: RefreshContext, refresh: Refresh, lease:
     outages.reset(outageKey(seen))
     if (saved) {
       report('session_refreshed', sessionFields(seen))
-      if (tokens.verify) verifyLater(context, ticket, saved, provider, { ...tokens, verify: tokens.verify })
+      if (tokens.unverified) verifyLater(context, ticket, saved, provider, tokens, tokens.unverified)
       else context.identityRefreshes.begin(ticket, saved, tokens, provider)
     } else await revokeTokens(context, provider, latest, { refreshToken, ...tokens })
     return resultOutcome(saved)
@@ -302,13 +302,14 @@ function verifyLater(
   ticket: string,
   saved: LoadedSession,
   provider: SessionProvider,
-  tokens: TokenSet & Required<Pick<TokenSet, 'verify'>>,
+  tokens: TokenSet,
+  { error, verify }: UnverifiedIdToken,
 ): void {
-  context.report('id_token_unverified', sessionFields(saved))
+  context.report('id_token_unverified', { ...sessionFields(saved), ...errorFields(error) })
   context.lateVerifications.begin({
     saved,
     tokens,
-    verify: tokens.verify,
+    verify,
     async done(verified) {
       const latest = await context.save(ticket, saved, { tokens: verified })
       // A later refresh has returned another id_token.

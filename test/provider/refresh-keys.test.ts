@@ -1,4 +1,4 @@
-// A refresh token is spent only when its answer can be verified; and tokens whose keys are not available are kept, not thrown away.
+// A refresh token is spent only when its answer can be verified; and tokens that cannot be verified yet are kept, not thrown away.
 
 import assert from 'node:assert/strict'
 import test from 'node:test'
@@ -72,3 +72,27 @@ test('an id_token that fails verification when the keys are back ends the sessio
   )
   assert.ok(!(await isIn(user)))
 })
+
+for (const [name, hours] of Object.entries({ 'ahead of': 3, behind: -3 }))
+  test(`a clock that is hours ${name} the provider's ends no session, and the user data changes when it is right again`, async t => {
+    const { op, rp, accepts } = await openRelyingParty(t)
+    const user = await accepts()
+    const nickname = async () =>
+      (await user.get('/_menshen/me')).json<{ userInfo: { nickname: string } }>().userInfo.nickname
+    const before = await nickname()
+    op.bend.userinfo = right => ({ ...right, name: '张三丰' })
+    const shift = (time = 0) => time - hours * 3600
+    op.bend.claims = claims => ({ ...claims, iat: shift(claims.iat), exp: shift(claims.exp) })
+    for (const refreshes of [1, 2, 3]) {
+      rp.passSeconds(DUE)
+      assert.equal(await nickname(), before)
+      assert.equal(op.callsTo('refresh').length, refreshes)
+    }
+    const unverified = rp.lines.filter(({ event }) => event === 'id_token_unverified')
+    assert.equal(unverified.length, 3)
+    assert.match(String(unverified[0]?.fields.detail), hours > 0 ? /exp.*expired/ : /iat.*future/)
+    op.bend = { userinfo: op.bend.userinfo }
+    rp.passSeconds(DUE)
+    await until(async () => (await nickname()) === '张三丰')
+    assert.deepEqual(op.complaints, [])
+  })

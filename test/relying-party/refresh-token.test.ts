@@ -24,7 +24,11 @@ const WRONG: Record<string, (claims: JWTPayload) => JWTPayload> = {
   'a refreshed id_token for another client': claims => ({ ...claims, aud: `${claims.aud}1` }),
   'a refreshed id_token with another nonce': claims => ({ ...claims, nonce: 'another' }),
   'a refreshed id_token with the hash of another access token': claims => ({ ...claims, at_hash: 'AAAA' }),
-  'a refreshed id_token that has expired': claims => ({ ...claims, exp: (claims.iat ?? 0) - 60 }),
+  'an expired refreshed id_token of another user': claims => ({
+    ...claims,
+    sub: `${claims.sub}1`,
+    exp: (claims.iat ?? 0) - 61,
+  }),
   'a refreshed id_token without sub': ({ sub: _, ...claims }) => claims,
 }
 
