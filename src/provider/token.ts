@@ -286,8 +286,10 @@ function requestTokens(
 
 // The response of the token endpoint.
 
-// Ten years: far beyond any real token, and far from where milliseconds stop being exact.
+/** Ten years: far beyond any real token, and far from where milliseconds stop being exact. A longer lifetime is cut. */
 const MAX_LIFETIME_SECONDS = 10 * 365 * 24 * 3600
+/** Some servers send the largest integer for a token that never expires. With more digits, it is not a lifetime. */
+const MAX_GIVEN_SECONDS = 9_999_999_999
 
 export const lifetime = z
   .union([
@@ -297,7 +299,8 @@ export const lifetime = z
       .regex(/^\d{1,10}$/)
       .transform(Number),
   ])
-  .pipe(z.int().min(1).max(MAX_LIFETIME_SECONDS))
+  .pipe(z.int().min(1).max(MAX_GIVEN_SECONDS))
+  .transform(seconds => Math.min(seconds, MAX_LIFETIME_SECONDS))
 
 // RFC 6749, appendix A: the characters of a token, all of which a header can carry.
 const token = z.string().regex(/^[\x21-\x7e]+$/)

@@ -199,6 +199,7 @@ test('the session cookie expires with the access token, and after 168 hours at m
     [7199, 7199],
     [86_400, 86_400],
     [10 * 365 * 86_400, 168 * 3600],
+    [2 ** 31 - 1, 168 * 3600],
   ]
   for (const [expiresIn, maxAge] of lives) {
     provider.behaviour.expiresIn = expiresIn
