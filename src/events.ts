@@ -123,6 +123,11 @@ export const EVENTS = {
     message: 'a rule has both keys and maxAge: it rejects every key, because maxAge needs a sign-in',
     fields: ['remedy'],
   },
+  secret_with_line_break: {
+    level: 'warn',
+    message: 'CLIENT_SECRET ends with a line break, which is sent to the provider as a part of it',
+    fields: ['remedy'],
+  },
   console_for_nobody: {
     level: 'warn',
     message: 'No one has the developer role, so no one can open the console. Grant it in `roles`.',

@@ -30,6 +30,7 @@ export type AdviceCode = Extract<
   | 'revoke_without_address'
   | 'bearer_without_audience'
   | 'max_age_with_keys'
+  | 'secret_with_line_break'
 >
 
 export interface Advice {
@@ -163,6 +164,12 @@ const ROWS: readonly AdviceRow[] = [
     applies: (_settings, _providers, _roles, _expired, config = {}) =>
       effectiveRules(config).some(({ keys, maxAge }) => keys && maxAge !== undefined),
     remedy: phrase('advise_max_age'),
+  },
+  {
+    code: 'secret_with_line_break',
+    // Usually from `echo` without -n, in a secret of Kubernetes. Files are read without it.
+    applies: ({ CLIENT_SECRET }) => /[\r\n]$/.test(CLIENT_SECRET?.reveal() ?? ''),
+    remedy: phrase('advise_secret_without_line_break'),
   },
 ]
 

@@ -49,6 +49,7 @@ export const en: Sentences<typeof zhCN> = {
   // Settings that are risky or contradict each other; `phrase.advise_…` say what to do.
   'advice.bearer_without_audience': EVENTS.bearer_without_audience.message,
   'advice.max_age_with_keys': EVENTS.max_age_with_keys.message,
+  'advice.secret_with_line_break': EVENTS.secret_with_line_break.message,
   'advice.open_to_anyone': EVENTS.open_to_anyone.message,
   'advice.admin_is_developer': EVENTS.admin_is_developer.message,
   'advice.revoke_without_address': EVENTS.revoke_without_address.message,
@@ -1040,6 +1041,7 @@ export const en: Sentences<typeof zhCN> = {
     "Set audience in the rule, or BEARER_AUDIENCE, to this API's name at the provider. audience: 'any' accepts introspected tokens of every client.",
   'phrase.advise_max_age':
     'Split the rule in two: one with keys, and one with maxAge for the methods or paths that need a recent sign-in.',
+  'phrase.advise_secret_without_line_break': 'Remove the line break (echo -n), or use CLIENT_SECRET_FILE.',
 
   // Our own certificate
   'phrase.certificate_valid': '{subject}, valid for {days} more days, until {until}',

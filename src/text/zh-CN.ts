@@ -51,6 +51,7 @@ export const zhCN = {
   'advice.bearer_without_audience':
     '有规则接受访问令牌，但没有写明受众：签发给本客户端的令牌，以及以该规则地址为受众的令牌，都会被接受',
   'advice.max_age_with_keys': '有规则同时写了 keys 和 maxAge。maxAge 需要登录，所有密钥都会被拒绝',
+  'advice.secret_with_line_break': 'CLIENT_SECRET 以换行符结尾，换行符会作为密钥的一部分发送给身份认证平台',
   'advice.open_to_anyone': '公共身份认证平台上的任何账号都可以登录：配置中没有用 require、roles 或 rules 限制谁能进入',
   'advice.admin_is_developer': '没有配置 roles：平台上用户名为 admin 的用户就是 developer，可以查看控制台',
   'advice.revoke_without_address': 'REVOKE 为 always，但身份认证平台没有撤销地址：退出登录后令牌仍然有效',
@@ -964,6 +965,7 @@ export const zhCN = {
   'phrase.advise_audience':
     "设置规则的 audience 或 BEARER_AUDIENCE，即此 API 在平台上的名称；audience: 'any' 接受任何客户端的不透明令牌",
   'phrase.advise_max_age': '分成两条规则：一条写 keys，另一条为需要重新登录的方法或路径写 maxAge',
+  'phrase.advise_secret_without_line_break': '去掉换行符（echo -n），或改用 CLIENT_SECRET_FILE',
 
   // Our own certificate
   'phrase.certificate_valid': '{subject}，还有 {days} 天到期（{until}）',
