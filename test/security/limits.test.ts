@@ -154,6 +154,8 @@ test('image requests with the ticket of an ended session do not keep users at th
   const pages = [
     { host, 'sec-fetch-dest': 'document', 'sec-fetch-mode': 'navigate' },
     { accept: 'text/html,*/*;q=0.8' },
+    // A service worker has passed it on.
+    { host, 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'navigate', accept: 'text/html,*/*;q=0.8' },
   ]
   for (const headers of pages) {
     const answer = await ask(4, headers)

@@ -8,6 +8,7 @@ import { isBefore } from '../../src/server/fast-path.ts'
 const MODULE = new URL('../../src/server/fast-path.ts', import.meta.url)
 /** Between what it takes with the flags, at most two, and without, at least nine. */
 const MAX_COLLECTIONS = 5
+const TRIES = 4
 /** A collection beside the program would end later on a busy machine, and buffers that it has not seen cause the next one. */
 const NODE_OPTIONS = ['--expose-gc', '--no-concurrent-marking', '--input-type=module', '--eval']
 
@@ -31,7 +32,7 @@ const PASSING = `
 `
 
 test('with the V8 flags, 3 GB of short-lived buffers cause at most 5 major collections, and without them more', async () => {
-  assert.ok((await collectionsIn(PASSING)) <= MAX_COLLECTIONS)
+  await assertFewCollections(PASSING)
   const withoutFlags = PASSING.replace('setV8Flags()', '')
   assert.ok((await collectionsIn(withoutFlags)) > MAX_COLLECTIONS, 'without the flags there are more')
 })
@@ -66,8 +67,16 @@ const ALIKE = `
 `
 
 test('with the V8 flags, short-lived objects cause at most 5 major collections, even if the first of their kind survived', async () => {
-  assert.ok((await collectionsIn(ALIKE)) <= MAX_COLLECTIONS)
+  await assertFewCollections(ALIKE)
 })
+
+/** On a busy machine, V8 frees buffers later, which only adds collections: one run with few is enough. */
+async function assertFewCollections(program: string): Promise<void> {
+  const counts: number[] = []
+  do counts.push(await collectionsIn(program))
+  while (Math.min(...counts) > MAX_COLLECTIONS && counts.length < TRIES)
+  assert.ok(Math.min(...counts) <= MAX_COLLECTIONS, `${counts} collections`)
+}
 
 /** What the program counts. */
 async function collectionsIn(program: string): Promise<number> {
