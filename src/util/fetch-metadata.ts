@@ -125,7 +125,8 @@ export function isPartOfPage(headers: IncomingHttpHeaders): boolean {
 /** A browser shows the answer as a page: it sends `Sec-Fetch-Dest` for one, or it accepts HTML and sends no `Sec-Fetch-Dest`. */
 export function isForPage({ headers }: WithHeaders): boolean {
   const { accept = '', 'sec-fetch-dest': destination } = headers
-  return destination === undefined ? accept.toLowerCase().includes('text/html') : destination === 'document'
+  if (destination !== undefined) return destination === 'document' || isPassedOn(headers)
+  return accept.toLowerCase().includes('text/html')
 }
 
 /** A user opens a page. Not an icon, an image or a script that the page asks for. */

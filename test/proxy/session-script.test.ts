@@ -56,14 +56,28 @@ test('session.js is not added for visitors, scripts, frames, images, HEAD, or pa
   })
   for (const path of ['/image', '/wide', '/partial', '/packed'])
     assert.equal((await user.get(path, { headers: DOCUMENT })).text, PAGE, path)
-  for (const destination of ['empty', 'iframe', 'image'])
-    assert.equal((await user.get('/x', { headers: { ...DOCUMENT, 'sec-fetch-dest': destination } })).text, PAGE)
+  for (const [destination, mode] of [
+    ['empty', 'cors'],
+    ['iframe', 'navigate'],
+    ['image', 'no-cors'],
+  ] as const) {
+    const headers = { ...DOCUMENT, 'sec-fetch-dest': destination, 'sec-fetch-mode': mode }
+    assert.equal((await user.get('/x', { headers })).text, PAGE)
+  }
   assert.equal(application.last().headers['accept-encoding'], DOCUMENT['accept-encoding'])
   assert.equal((await scene.visitor().get('/open', { headers: DOCUMENT })).text, PAGE)
   assert.equal(
     (await user.request({ method: 'HEAD', path: '/x', headers: DOCUMENT })).headers['content-length'],
     undefined,
   )
+})
+
+test('session.js is added to a document that the application’s service worker passes on', async t => {
+  const { user } = await openPages(t, (_request, response) => {
+    response.writeHead(200, HTML)
+    response.end(PAGE)
+  })
+  assert.equal((await user.get('/x', { headers: { ...DOCUMENT, 'sec-fetch-dest': 'empty' } })).text, PAGE + TAG)
 })
 
 test('session.js gets the nonce of the document’s Content-Security-Policy, and is not added if the policy forbids it', async t => {
