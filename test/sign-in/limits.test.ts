@@ -183,6 +183,8 @@ test('after the session has ended, a button on our own pages leads to the login 
     const ask = (headers: Record<string, string>) => scene.visitor().post(path, '', { headers })
     for (const headers of [
       { ...own, 'sec-fetch-dest': 'document' },
+      // The application's service worker passes it on.
+      { ...own, 'sec-fetch-dest': 'empty' },
       { ...PAGE, origin: scene.baseUrl },
     ]) {
       const answer = await ask(headers)
@@ -191,7 +193,7 @@ test('after the session has ended, a button on our own pages leads to the login 
     for (const headers of [
       {},
       SCRIPT,
-      { ...own, 'sec-fetch-dest': 'empty' },
+      { ...own, 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'cors' },
       { ...PAGE, origin: 'http://evil.example' },
     ])
       assert.equal((await ask(headers)).status, 401, path)
