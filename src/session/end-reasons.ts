@@ -36,18 +36,17 @@ export interface EndReasons {
 }
 
 const reasonSchema = z.object({ reason: z.enum(END_REASONS) })
-const NOTHING = new Uint8Array()
+/** A record that has ended for every clock, also for one that is behind or that is set back later. */
+const ENDED: Entry = { value: new Uint8Array(), expiresAt: 0, labels: [] }
 
 type Keyring = Pick<DataKeyring, 'current'>
 
 export function createEndReasons({
   store,
   keyring,
-  now,
 }: {
   readonly store: Pick<Store, 'create' | 'read' | 'replace' | 'take'>
   readonly keyring: Keyring
-  readonly now: () => number
 }): EndReasons {
   const note: EndReasons['note'] = (key, ended, reason) => noteReason({ store, keyring }, key, ended, reason)
 
@@ -55,8 +54,7 @@ export function createEndReasons({
     note,
 
     async endUnchanged(stored, reason) {
-      const nothing = { value: NOTHING, expiresAt: now(), labels: [] }
-      if ((await store.replace(stored.key, nothing, stored.version)) === undefined) return false
+      if ((await store.replace(stored.key, ENDED, stored.version)) === undefined) return false
       await note(stored.key, stored, reason)
       return true
     },

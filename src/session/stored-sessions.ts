@@ -151,9 +151,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
     ticket: string,
     reading: Promise<StoredEntry | undefined>,
   ): Promise<LoadedSession | undefined> {
-    const found = await reading
-    // The record of a session that another process has ended is empty until it expires, which is later if our clock is behind.
-    const stored = found && found.value.length > 0 ? found : undefined
+    const stored = await reading
     const opened = stored && readSession(stored, ticket, maxHours)
     if (stored && !opened) reportUnreadable(stored)
     // SESSION_MAX_HOURS may have become shorter than the life of the record.

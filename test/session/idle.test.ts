@@ -234,3 +234,17 @@ test('a session ended by a process whose clock is ahead is absent, not unreadabl
   assert.equal(await behind.getFresh(ticket), undefined)
   assert.ok(!scene.events.some(({ event }) => event === 'record_unreadable'))
 })
+
+test('a session that was idle ends once, also for a clock that is behind or was set back', async t => {
+  const scene = createEndScene()
+  t.after(() => scene.close())
+  const ahead = await scene.instance({ idleMinutes: 20, aheadMs: 2000 })
+  const behind = await scene.instance({ idleMinutes: 20 })
+  const { ticket, key } = await scene.signIn(ahead)
+  scene.pass(25 * MINUTE)
+  assert.equal(await ahead.getFresh(ticket), undefined)
+  assert.equal(await behind.end(key), false)
+  scene.pass(-60 * MINUTE)
+  assert.equal(await ahead.end(key), false)
+  assert.equal(await ahead.takeEndReason(ticket), 'idle')
+})
