@@ -247,7 +247,9 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
     },
 
     async settle() {
-      await Promise.allSettled([...inFlight.values(), ...revocations])
+      await Promise.allSettled(inFlight.values())
+      // Also those that an exchange has begun.
+      await Promise.all(revocations)
       await leases.settle()
     },
   }

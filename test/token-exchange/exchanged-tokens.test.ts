@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import test, { type TestContext } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { MenshenError } from '../../src/index.ts'
 import { UnsentRequestError } from '../../src/provider/fetch.ts'
 import type { LoadedSession } from '../../src/session/cache.ts'
@@ -24,7 +25,10 @@ async function setUpInstances(t: TestContext) {
   const called = Promise.withResolvers<void>()
   const revoked: string[] = []
   const provider = {
-    revoke: async (tokens: readonly string[]) => void revoked.push(...tokens),
+    async revoke(tokens: readonly string[]) {
+      await nextTurn()
+      revoked.push(...tokens)
+    },
     requestGrant: (_what: string, { subject_token: accessToken = '' }: Readonly<Record<string, string>>) =>
       new Promise<object>((resolve, reject) => {
         const answer = (token: string) => resolve({ access_token: token, expires_in: 600 })
@@ -151,6 +155,20 @@ test('a token that is exchanged while its session ends at another instance is re
   await one.settle()
   assert.deepEqual(revoked, ['xt-late'])
   assert.deepEqual((await store.list({ label: `exchanged.${recordKey(ticket)}`, limit: 10 })).entries, [])
+})
+
+test('an instance that stops waits until a token that it has just received for an ended session is revoked', async t => {
+  const { clock, calls, called, revoked, store, open, begin } = await setUpInstances(t)
+  const tokens = open()
+  const ticket = await begin()
+  const rejected = assert.rejects(tokens.get(ticket, sessionOf(ticket, 'at-1', clock.now), ONE), TokenExchangeError)
+  await called
+  await store.take(recordKey(ticket))
+  const settled = tokens.settle()
+  calls[0]?.answer('xt-late')
+  await settled
+  assert.deepEqual(revoked, ['xt-late'])
+  await rejected
 })
 
 test('a target for which the provider does not answer does not stop exchanges for others; a missing connection does', async t => {
