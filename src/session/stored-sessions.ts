@@ -136,7 +136,10 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
   function getUnconfirmed(ticket: string): LoadedSession | undefined {
     const loaded = cache?.get(ticket)
     const at = now()
-    if (!loaded || loaded.expiresAt <= at || at - loaded.confirmedAt > UNCONFIRMED_MS) return undefined
+    if (!loaded || loaded.expiresAt <= at) return undefined
+    const age = at - loaded.confirmedAt
+    // After the clock was set back, nothing tells how long ago that was, nor whether the session has ended since then.
+    if (age < 0 || age > UNCONFIRMED_MS) return undefined
     return options.hasEndedSince?.(loaded.key, loaded.confirmedAt) ? undefined : loaded
   }
 

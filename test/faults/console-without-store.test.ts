@@ -159,6 +159,14 @@ test('a session ended by its key, by its user or without a response from the sto
   }
 })
 
+test('a session is not used unconfirmed after the clock was set back', async () => {
+  const { outage, scene, sessions, ticket, key } = await openScene()
+  scene.pass(-3_600_000)
+  await sessions.end(key)
+  outage.isOn = true
+  assert.equal(sessions.getUnconfirmed(ticket), undefined)
+})
+
 test('a session that could not be ended is used again once the store confirms it', async () => {
   const { outage, scene, sessions, ticket, key } = await openScene()
   outage.isOn = true
