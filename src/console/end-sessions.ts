@@ -14,6 +14,7 @@ import { type EndedNotice, endedCookie } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import type { SignedInCaller } from '../identify/admission.ts'
 import { ownerKeyOf } from '../keys/owners.ts'
+import type { PersonalKeys } from '../keys/personal.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { type DeviceNames, loadDeviceNames } from '../pages/device-name.ts'
 import { deviceIcon, icon } from '../pages/icon.ts'
@@ -129,14 +130,15 @@ async function endChoice(
 ): Promise<number> {
   const { key, summary } = session
   const { sessions, providers, personalKeys } = auth
+  const owner = all && session.owner !== undefined ? ownerKeyOf(session.owner) : undefined
+  const user = summary ?? (owner === undefined ? undefined : await userWithKeys(personalKeys, owner))
   const whose = {
     ...requestFields(request),
     ...(key !== '' && { session: shortKey(key) }),
-    ...(summary && { user: summary.username, provider: summary.provider ?? providers.main.plan.id }),
+    ...(user && { user: user.username, provider: user.provider ?? providers.main.plan.id }),
     by: 'developer',
     byUser,
   }
-  const owner = all && session.owner !== undefined ? ownerKeyOf(session.owner) : undefined
   const endKeys = async () => {
     const revoked = owner === undefined ? 0 : await personalKeys.endAllOfOwner(owner)
     if (revoked > 0) observe.report('key_revoked', { ...whose, revoked })
@@ -147,6 +149,16 @@ async function endChoice(
   await endKeys()
   if (ended > 0) observe.report('session_ended', { ...whose, ended })
   return ended
+}
+
+/** A user without a session, whom one of their keys names for the audit trail. */
+async function userWithKeys(
+  personalKeys: PersonalKeys,
+  owner: string,
+): Promise<{ username: string; provider: string | undefined } | undefined> {
+  const [key] = await personalKeys.listOfOwner(owner)
+  const found = key && (await personalKeys.find(key.id))
+  return found && { username: found.user.userInfo.username, provider: found.user.provider }
 }
 
 function backToList(

@@ -358,7 +358,7 @@ test('all sessions and keys of a user end even if the session that stood for the
   }
 })
 
-test('keys of a user end even if the last session has ended since the question', async t => {
+test('keys of a user end, with an event that names the user, even if the last session has ended since the question', async t => {
   const rules = [{ path: '/', roles: ['*'], keys: 'personal' as const }]
   const { user, menshen, origin } = await openConsole(t, {}, { rules })
   const lisi = await user('lisi')
@@ -370,7 +370,7 @@ test('keys of a user end even if the last session has ended since the question',
   await lisi.post('/logout', '', origin)
   await admin.post(END, { session, all: 'yes', owner }, origin)
   assert.equal((await menshen.visitor().get('/', { headers: { authorization: `Bearer ${key}` } })).status, 401)
-  const events = `/_menshen/console/audit.jsonl?event=key_revoked`
+  const events = `/_menshen/console/audit.jsonl?event=key_revoked&user=lisi`
   await until(async () => (await admin.get(events)).text.includes('"revoked":1'))
 })
 
