@@ -10,6 +10,7 @@ import test, { type TestContext } from 'node:test'
 import { parse, parseAllDocuments } from 'yaml'
 import type { Rule } from '../../src/index.ts'
 import { OWN_PATHS } from '../../src/paths.ts'
+import { keySha256, newKey } from '../../src/util/key-form.ts'
 import { type Client, cookieOf, createClient } from '../kit/client.ts'
 import { listen } from '../kit/listen.ts'
 import { setUp } from '../kit/set-up.ts'
@@ -149,8 +150,9 @@ test('a body, an Expect header or an Upgrade header neither delays nor bypasses 
 
 // A stub of Envoy. What it follows: the check has the request's method, the prefix and the path, Host, Content-Length: 0 and
 // Authorization, besides `allowed_headers`; Envoy adds its own address to X-Forwarded-For. Exactly 200 admits: then
-// `allowed_upstream_headers` replace those of the request, and `allowed_client_headers_on_success` are added to the answer. 5xx is
-// an error, which is 403. Any other status goes to the client, with `allowed_client_headers` and Location.
+// `allowed_upstream_headers` replace those of the request, those that `x-envoy-auth-headers-to-remove` names are removed, and
+// `allowed_client_headers_on_success` are added to the answer. 5xx is an error, which is 403. Any other status goes to the client,
+// with `allowed_client_headers` and Location.
 
 interface Matcher {
   exact?: string
@@ -249,6 +251,7 @@ async function startEnvoy(t: TestContext, clusters: Record<string, string>) {
           .end(isError ? '' : answer.body)
       }
       Object.assign(headers, picked(answer.headers, lists.allowed_upstream_headers))
+      for (const name of String(answer.headers['x-envoy-auth-headers-to-remove']).split(',')) delete headers[name]
       added = picked(answer.headers, lists.allowed_client_headers_on_success)
     }
     const answer = await exchange(cluster, method, url, headers, body)
@@ -296,6 +299,38 @@ test('behind an Envoy stub with the example, a user signs in, is named to the ap
   assert.equal((await user.get('/reports', { headers: PAGE })).status, 302)
   const entry = scene.lines.find(({ event }) => event === 'signed_in' || event === 'sign_in')
   assert.equal((entry?.fields as { address?: string } | undefined)?.address, '203.0.113.7')
+})
+
+test('behind an Envoy stub with the example, a key in X-Menshen-Key is accepted, and no key reaches the application', async t => {
+  const clusters: Record<string, string> = {}
+  const envoy = await startEnvoy(t, clusters)
+  const key = newKey()
+  const scene = await setUp(t, {
+    env: { ...TRUSTED.env, BASE_URL: envoy, UPSTREAM: '' },
+    config: {
+      machines: [{ name: 'backup', keySha256: keySha256(key) }],
+      rules: [
+        { path: '/api', users: ['machine:backup'], keys: true },
+        { path: '/public', public: true },
+      ],
+    },
+  })
+  Object.assign(clusters, { menshen: scene.url.replace('localhost', '127.0.0.1'), application: scene.upstream.url })
+  const own = { 'x-menshen-key': key }
+  const bearer = { authorization: `Bearer ${key}` }
+  for (const [path, sent, kept] of [
+    ['/api', own, undefined],
+    ['/api', bearer, undefined],
+    ['/api', { ...own, authorization: 'Basic dTpw' }, 'Basic dTpw'],
+    ['/public', own, undefined],
+    ['/public', bearer, undefined],
+  ] as const) {
+    const { status } = await createClient(envoy).get(path, { headers: sent })
+    assert.equal(status, 200, `${path} ${Object.keys(sent)}`)
+    const { headers } = scene.upstream.last()
+    assert.deepEqual([headers.authorization, headers['x-menshen-key']], [kept, undefined], path)
+    if (path === '/api') assert.equal(headers['x-forwarded-user'], 'machine:backup')
+  }
 })
 
 async function signOutAt(user: Client, origin: string): Promise<void> {
