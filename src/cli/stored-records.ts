@@ -1,6 +1,5 @@
 // Opens the store and its keys, for commands that run beside a running Menshen.
 
-import { statSync } from 'node:fs'
 import { loadConfiguration, settingsInUse } from '../config/load.ts'
 import type { Environment } from '../config/settings.ts'
 import { EVENTS, type Report } from '../events.ts'
@@ -11,8 +10,8 @@ import type { DataKeys } from '../session/record.ts'
 import { openStore, storeFile } from '../stores/open.ts'
 import type { Store } from '../stores/store.ts'
 import { phrase, phrasedError } from '../text/text.ts'
+import { isAbsent } from '../util/is-present.ts'
 import { safeJson } from '../util/safe-text.ts'
-import { systemCodeOf } from '../util/system-code.ts'
 import type { Paint } from './terminal.ts'
 
 /** How a command is run. */
@@ -52,14 +51,9 @@ function assertReadable(address: string): void {
   if (file !== undefined) assertExists(file)
 }
 
-/** A file that this account must not see, and other failures, are left to the opening of the store, whose error names the reason. */
+/** Other failures are left to the opening of the store, whose error names the reason. */
 export function assertExists(file: string): void {
-  try {
-    statSync(file)
-  } catch (error) {
-    const code = systemCodeOf(error)
-    if (code === 'ENOENT' || code === 'ENOTDIR') throw phrasedError('cannot_start', phrase('cli.no_store', { file }))
-  }
+  if (isAbsent(file)) throw phrasedError('cannot_start', phrase('cli.no_store', { file }))
 }
 
 async function keysOf(

@@ -17,6 +17,7 @@ import { entryPages } from '../stores/pages.ts'
 import type { RedisServerInfo } from '../stores/redis/server-info.ts'
 import type { Store } from '../stores/store.ts'
 import { type Phrase, phrase, quoted } from '../text/text.ts'
+import { isAbsent } from '../util/is-present.ts'
 import { sanitize } from '../util/safe-text.ts'
 import { type Finding, failure, good, type Probe, reasonOf, warning, whatFailed } from './finding.ts'
 
@@ -51,7 +52,7 @@ async function probeStore({ settings, now, store: open, keys }: Options): Promis
   if (open)
     return [...(await inspect(open)), ...(file === undefined ? [] : diskFindings(await statfs(dirname(file)), file))]
   // Opening it would create it, perhaps for another account than the one that runs Menshen.
-  if (file !== undefined && !existsSync(file)) return [missingFileFinding(file)]
+  if (file !== undefined && isAbsent(file)) return [missingFileFinding(file)]
   const reasons: unknown[] = []
   try {
     const store = await openStore(STORE, now, (code, fields) => {

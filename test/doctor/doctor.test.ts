@@ -2,7 +2,7 @@
 // slow, away, or full of garbage.
 
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingHttpHeaders, type RequestListener } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import { createServer as createNetServer, type Socket } from 'node:net'
@@ -123,6 +123,16 @@ suite('menshen doctor', { concurrency: 2 }, () => {
     assert.match(check('store').seen, /does not exist yet/)
     assert.equal(check('proxy').level, 'warning')
     assert.ok(!existsSync(join(cwd, 'data')))
+  })
+
+  test('menshen doctor does not call a store absent that exists but cannot be opened', async t => {
+    const cwd = tempFolder(t)
+    // Like a file in a folder of another account, it cannot be looked at.
+    symlinkSync('loop', join(cwd, 'loop'))
+    const { code, check } = await runDoctorIn(cwd, { STORE: 'sqlite:./loop', PORT: String(await freePort()) })
+    assert.equal(code, 1)
+    assert.equal(check('store').level, 'failure')
+    assert.match(check('store').seen, /^Cannot open the store \.\/loop/)
   })
 
   test('menshen doctor prints one line per check with a mark, the finding and the remedy, without colours in a pipe', async () => {
