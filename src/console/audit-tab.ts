@@ -2,7 +2,14 @@
 
 import { html } from 'hono/html'
 import type { AuditedCode } from '../events.ts'
-import { ifStoreAvailable, languageOf, type OwnAnswer, pageAnswer, safetyHeaders } from '../http/answers.ts'
+import {
+  errorAnswer,
+  ifStoreAvailable,
+  languageOf,
+  type OwnAnswer,
+  pageAnswer,
+  safetyHeaders,
+} from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import type { SignedInCaller } from '../identify/admission.ts'
 import { AUDITED, type AuditEvent, jsonLine } from '../observe/audit-event.ts'
@@ -175,6 +182,8 @@ async function send(
   { cookies }: SignedInCaller,
   format: Format,
 ): Promise<OwnAnswer> {
+  // A file with the events of any time does not tell that the given one was ignored.
+  if (hasUnreadableTime(readQuery(request))) return errorAnswer(context.pages, request, 'bad_request', { cookies })
   const parts = partsOf(context, request, format)
   // While the store is unavailable, a page reports it; once the file has begun, it can only break off.
   const first = await parts.next()
@@ -267,7 +276,7 @@ ${page ? found(words, view, page) : problem(t('console.store_away'))}`,
   })
 }
 
-/** The events are then those of any time. */
+/** The events on the page are then those of any time. */
 function hasUnreadableTime({ since, until, zone }: AuditQuery): boolean {
   return [since, until].some(text => text !== '' && timeIn(text, zone) === undefined)
 }

@@ -147,6 +147,18 @@ test('above the events of any time, the audit page says that a given time cannot
   assert.doesNotMatch(await shown('since=2026-01-01&until='), /role="alert"/)
 })
 
+test('an export of the audit trail with a time that cannot be read is refused', async t => {
+  const { user } = await setUp(t, { application: false })
+  const admin = await user('admin')
+  for (const file of ['audit.csv', 'audit.jsonl']) {
+    const statusOf = async (query: string) => (await admin.get(`/_menshen/console/${file}?${query}`)).status
+    // A file with all events would look like one with those of the given time.
+    assert.equal(await statusOf('since=2026-01-01T00:00:00Z'), 400)
+    assert.equal(await statusOf('since=2026-01-01&until=9:00'), 400)
+    assert.equal(await statusOf('since=2026-01-01T00:00&until='), 200)
+  }
+})
+
 test('the details of an audit event are in a drawer that opens without scripts', async t => {
   const { scene, admin } = await openTrail(t)
   const { requestId } = await refusedOnce(scene, 'zhangsan')
