@@ -5,6 +5,7 @@ import type { Authentication, ConditionContext } from '../access/conditions.ts'
 import { network } from '../config/networks.ts'
 import type { ObservedRequest } from '../observe/observed-request.ts'
 import type { IdentityHeaders, LoadedSession } from '../session/cache.ts'
+import { userKey } from '../session/fields.ts'
 import { authenticationOf } from '../session/record.ts'
 import { isCrossSiteWrite } from '../util/fetch-metadata.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
@@ -92,8 +93,7 @@ export class RequestConditionContext implements ConditionContext {
 export function ownerOf(request: ProxyRequest, identification: Identification): string {
   const caller = callerOf(identification)
   if (!caller) return `address ${network(request.observed.address)}`
-  const { provider = '', userInfo } = caller.user
-  return `user ${provider} ${userInfo.sub}`
+  return `user ${userKey(caller.user)}`
 }
 
 /** Why an application gave no answer. `no_token`: it was not asked, because the provider issued no token for it. */

@@ -26,6 +26,11 @@ export function userFields({ userInfo, provider }: Pick<Session, 'userInfo' | 'p
   return provider === undefined ? { user, sub } : { user, sub, provider }
 }
 
+/** Identifies the user of a session: the same for all of their sessions. */
+export function userKey({ userInfo, provider = '' }: Pick<Session, 'userInfo' | 'provider'>): string {
+  return `${provider} ${userInfo.sub}`
+}
+
 /** The fields of a caller. A program has no session, and so no session key. */
 export function identityFields({ key, user }: { key?: string; user: Pick<Session, 'userInfo' | 'provider'> }) {
   return key === undefined ? userFields(user) : sessionFields({ key, session: user })

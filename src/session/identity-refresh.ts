@@ -17,7 +17,7 @@ import { withDeadline } from '../util/deadline.ts'
 import type { LoadedSession } from './cache.ts'
 import { isUnknownClaim, type StoredClaims, type selectClaims, withoutTokenClaims } from './claims.ts'
 import type { EndReasons } from './end-reasons.ts'
-import { sessionFields } from './fields.ts'
+import { sessionFields, userKey } from './fields.ts'
 import { type Session, sameTokens } from './record.ts'
 import type { SessionChange } from './stored-sessions.ts'
 
@@ -83,7 +83,7 @@ export function createIdentityRefreshes(options: IdentityRefreshOptions): Identi
     begin(ticket, saved, tokens, provider) {
       const { refreshUser } = provider
       if (!refreshUser || !isWanted(settings, provider)) return
-      const fetchUser: FetchUser = before => slots.withSlot(() => refreshUser(tokens, before))
+      const fetchUser: FetchUser = before => slots.withSlot(() => refreshUser(tokens, before), userKey(saved.session))
       const result = refreshIdentity(options, { ticket, saved, tokens, provider, fetchUser }).finally(() => {
         if (underWay.get(saved.key) === result) underWay.delete(saved.key)
       })

@@ -37,7 +37,7 @@ import { SubjectMismatch, type TokenSet, type UnverifiedIdToken } from '../provi
 import type { Store } from '../stores/store.ts'
 import { type Backoffs, createBackoffs } from './backoffs.ts'
 import type { LoadedSession } from './cache.ts'
-import { sessionFields } from './fields.ts'
+import { sessionFields, userKey } from './fields.ts'
 import {
   createIdentityRefreshes,
   endSession,
@@ -150,7 +150,7 @@ export function createRefresher(options: RefresherOptions): Refresher {
     leases: createLeases(store, leaseMs, now, report),
     backoffs: createBackoffs(now),
     outages: createBackoffs(now, MAX_OUTAGE_BACKOFF_MS),
-    // No limit on waiting: a refusal would sign the user out.
+    // No limit on waiting: a refusal would sign the user out. Users have their turns: one with a thousand sessions delays no other.
     slots: createSlots(settings.PROVIDER_PARALLEL_CALLS, Number.POSITIVE_INFINITY),
     identityRefreshes: createIdentityRefreshes(options),
     lateVerifications: createLateVerifications(options),
@@ -228,7 +228,7 @@ async function runRefresh(context: RefreshContext, refresh: Refresh): Promise<Re
       latest = await save(ticket, latest, { until: alive })
       continue
     }
-    const outcome = await slots.withSlot(() => attemptRefresh(context, refresh))
+    const outcome = await slots.withSlot(() => attemptRefresh(context, refresh), userKey(seen.session))
     if (outcome.kind !== 'leased') return outcome
     const result = await leases.waitForHolder(seen.key, async () => {
       latest = await load(ticket)

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import test, { type TestContext } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { type WebSocket, WebSocketServer } from 'ws'
 import type { Config } from '../../src/index.ts'
 import { type Client, cookieOf, createClient, type Response } from '../kit/client.ts'
@@ -239,6 +240,45 @@ test('a provider that returns 500 for one user’s refresh does not block the re
   assert.equal((await user.get('/', { headers: PAGE })).status, 503)
   assert.equal((await other.get('/', { headers: PAGE })).status, 200)
 })
+
+/** Another user, with this many sessions. */
+async function openManySessions({ gateway }: Awaited<ReturnType<typeof open>>, count: number): Promise<Client[]> {
+  const claims = { sub: 'sub-2', preferred_username: 'lisi' }
+  return Promise.all(Array.from({ length: count }, () => gateway.user(claims)))
+}
+
+for (const [what, path] of [
+  ['refresh', '/token'],
+  ['identity refresh', '/userinfo'],
+] as const)
+  test(`a user with many sessions that are due does not delay the ${what} of another user`, async t => {
+    const scene = await open(t, { PROVIDER_PARALLEL_CALLS: '1' })
+    const { op, gateway, user } = scene
+    const many = await openManySessions(scene, 8)
+    gateway.passSeconds(HOUR)
+    const before = op.callsTo(path).length
+    const held: (() => void)[] = []
+    op.intercept = call => call.path === path && new Promise<void>(resolve => held.push(resolve))
+    const calls = () => op.callsTo(path).length - before
+    const pages = many.map(session => session.get('/', { headers: PAGE }))
+    await until(() => calls() === 1)
+    // All of them wait for their turn.
+    await pause(200)
+    let isServed = false
+    const page = user.get('/', { headers: PAGE }).finally(() => {
+      isServed = true
+    })
+    await pause(100)
+    while (!isServed) {
+      held.shift()?.()
+      await pause(20)
+    }
+    assert.equal((await page).status, 200)
+    assert.ok(calls() <= 4, `${calls()} calls were made until the other user had a page`)
+    op.intercept = undefined
+    for (const release of held) release()
+    await Promise.all(pages)
+  })
 
 test('while the provider is unavailable, an open WebSocket stays and a new one gets 503; invalid_grant then closes it', async t => {
   const { op, gateway, user, eventsOf, openSocket } = await open(t)
