@@ -71,8 +71,9 @@ export interface Provider extends SignInCalls {
   /**
    * The response of the token endpoint to another grant, with the names of RFC 6749. The grant must change nothing at the
    * provider, because it is sent again if it cannot have arrived. It runs when a slot is free, and sign-ins do not wait for it.
+   * Owners, which are users, are served in turn.
    */
-  requestGrant(what: Work['provider'], grant: Texts): Promise<object>
+  requestGrant(what: Work['provider'], grant: Texts, owner?: string): Promise<object>
   /**
    * The user after a refresh, with at most one call. Throws `SubjectMismatch` if it is another user, and `RequirementError` if
    * `require` no longer admits them.
@@ -254,8 +255,8 @@ export function createProvider(
     ...signInCalls(connection),
 
     refresh: tokens => measure('provider', 'refresh', () => refreshTokens(tracedConnection('refresh'), tokens)),
-    requestGrant: (what, grant) =>
-      slots.grant.withSlot(() => measure('provider', what, () => requestGrant(tracedConnection(what), grant))),
+    requestGrant: (what, grant, owner) =>
+      slots.grant.withSlot(() => measure('provider', what, () => requestGrant(tracedConnection(what), grant)), owner),
     refreshUser: (tokens, before) =>
       fetchRefreshedUser(tracedConnection('user_info'), tokens, claimsInToken(tokens.accessToken), before, measure),
     async signOut(tokens) {

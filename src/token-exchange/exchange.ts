@@ -29,13 +29,15 @@ export function exchangeTarget({ audience, resource, scope, exchange }: TokenExc
   }
 }
 
+/** `owner` is the user whose token it is. */
 export async function exchangeToken(
   provider: Pick<Provider, 'requestGrant'>,
   accessToken: string,
   target: ExchangeTarget,
+  owner: string,
 ): Promise<ExchangedToken> {
   const grant = target.exchange === 'entra' ? onBehalfOf(accessToken, target) : standard(accessToken, target)
-  return readExchanged(await provider.requestGrant('token_exchange', grant), accessToken)
+  return readExchanged(await provider.requestGrant('token_exchange', grant, owner), accessToken)
 }
 
 const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token'

@@ -16,9 +16,9 @@ import type { Provider } from '../provider/provider.ts'
 import { RefusalError } from '../provider/refusal.ts'
 import { createBackoffs } from '../session/backoffs.ts'
 import type { CachedToken, LoadedSession } from '../session/cache.ts'
-import { sessionFields } from '../session/fields.ts'
+import { sessionFields, userKey } from '../session/fields.ts'
 import { createLeases, leaseLife } from '../session/lease.ts'
-import { latestEnd } from '../session/record.ts'
+import { latestEnd, type Session } from '../session/record.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/sealing.ts'
 import { isTicket, sealingKey } from '../session/ticket.ts'
 import { entryPages } from '../stores/pages.ts'
@@ -26,13 +26,16 @@ import type { Store, StoredEntry } from '../stores/store.ts'
 import { atMost } from '../util/recent.ts'
 import { type ExchangedToken, type ExchangeTarget, exchangeToken } from './exchange.ts'
 
+/** Whose token is exchanged. */
+type TokenUser = Pick<Session, 'userInfo' | 'provider'>
+
 export interface ExchangedTokens {
   /** The token of a session for a target, if it is available without waiting. */
   getSync(loaded: LoadedSession, target: ExchangeTarget): string | undefined
   /** The token, requested if necessary. Throws `TokenExchangeError`. */
   get(ticket: string, loaded: LoadedSession, target: ExchangeTarget): Promise<string>
   /** The token for a machine, in exchange for the valid one that it presents. It is cached only in this process. */
-  getForMachine(accessToken: string, provider: string | undefined, target: ExchangeTarget): Promise<string>
+  getForMachine(accessToken: string, user: TokenUser, target: ExchangeTarget): Promise<string>
   /**
    * Removes the tokens of a session that has ended by its own sign-out: they cannot be decrypted without its ticket. They are revoked
    * where a sign-out revokes tokens; no request waits for that.
@@ -117,17 +120,13 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
   }
 
   /** Asks the provider, unless it has just failed. */
-  async function ask(
-    key: string,
-    accessToken: string,
-    id: string | undefined,
-    target: ExchangeTarget,
-  ): Promise<UsableToken> {
+  async function ask(key: string, accessToken: string, user: TokenUser, target: ExchangeTarget): Promise<UsableToken> {
+    const { provider: id } = user
     const provider = providers.get(id)
     if (!provider) throw new MenshenError('provider_refused', 'the provider of this session is no longer configured')
     assertNoFailure(key, id, target)
     try {
-      const exchanged = await exchangeToken(provider, accessToken, target)
+      const exchanged = await exchangeToken(provider, accessToken, target, userKey(user))
       for (const name of [key, backoffOf(id), backoffOf(id, target)]) backoffs.reset(name)
       return usable(exchanged, now())
     } catch (error) {
@@ -186,7 +185,7 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
       try {
         const saved = await read(key, ticket)
         if (saved) return saved
-        const asked = await ask(key, session.accessToken, session.provider, target)
+        const asked = await ask(key, session.accessToken, session, target)
         await save(key, ticket, loaded, asked)
         if (!(await hasEnded(loaded))) return asked
         await store.remove(key)
@@ -228,11 +227,12 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
       return found.token
     },
 
-    async getForMachine(accessToken, provider, target) {
-      const key = hash('sha256', JSON.stringify(['machine', target.id, provider ?? null, accessToken]), 'base64url')
+    async getForMachine(accessToken, user, target) {
+      const names = ['machine', target.id, user.provider ?? null, accessToken]
+      const key = hash('sha256', JSON.stringify(names), 'base64url')
       const cached = machineTokens.get(key)
       if (cached && cached.until > now()) return cached.token
-      const found = await singleFlight(key, () => ask(key, accessToken, provider, target))
+      const found = await singleFlight(key, () => ask(key, accessToken, user, target))
       machineTokens.set(key, found)
       return found.token
     },

@@ -6,7 +6,7 @@ import { type TokenExchangeConfig, tokenExchange } from '../config/upstreams.ts'
 import { errorFields, MenshenError } from '../errors.ts'
 import type { Report } from '../events.ts'
 import type { ExchangeToken } from '../gateway/context.ts'
-import { callerOf, type Identification, type ProxyRequest } from '../http/caller.ts'
+import { type Caller, callerOf, type Identification, type ProxyRequest } from '../http/caller.ts'
 import { requestFields, runInRequest } from '../observe/observed-request.ts'
 import type { ExchangedTokenFor } from '../proxy/upstreams.ts'
 import { sessionFields } from '../session/fields.ts'
@@ -16,14 +16,19 @@ import { type ExchangedTokens, TokenExchangeError } from './exchanged-tokens.ts'
 const VISITOR = { token: undefined }
 
 export function createExchangedTokenFor(tokens: ExchangedTokens, report: Report): ExchangedTokenFor {
-  async function ask(target: ExchangeTarget, request: ProxyRequest, identification: Identification): Promise<string> {
+  async function ask(
+    target: ExchangeTarget,
+    request: ProxyRequest,
+    identification: Identification,
+    { user }: Caller,
+  ): Promise<string> {
     const { loaded, ticket = '', program } = identification
     if (loaded) return tokens.get(ticket, loaded, target)
     if (program?.who.keyKind)
       throw new TokenExchangeError(new MenshenError('provider_refused', 'a key cannot be exchanged for a token'))
     // Only a token that was verified; it is the one word after the scheme.
     const presented = (program && request.headers.authorization?.split(' ').at(-1)) ?? ''
-    return tokens.getForMachine(presented, program?.user.provider, target)
+    return tokens.getForMachine(presented, user, target)
   }
 
   /** Keyed by their configuration, which a reload replaces. */
@@ -42,7 +47,7 @@ export function createExchangedTokenFor(tokens: ExchangedTokens, report: Report)
     const { loaded } = identification
     const cached = loaded && tokens.getSync(loaded, target)
     if (cached !== undefined) return { token: cached }
-    return runInRequest(request.observed, () => ask(target, request, identification)).then(
+    return runInRequest(request.observed, () => ask(target, request, identification, caller)).then(
       token => ({ token }),
       error => {
         if (!(error instanceof TokenExchangeError)) throw error

@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import test, { suite, type TestContext } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { WebSocketServer } from 'ws'
 import { type Config, MenshenError, readSettings } from '../../src/index.ts'
 import { planProviders } from '../../src/provider/providers.ts'
@@ -387,6 +388,32 @@ test('two instances with one store exchange a token once', async t => {
   for (const { status } of await Promise.all([first, ...others])) assert.equal(status, 200)
   assert.equal(exchangesOf(provider).length, 1)
   assert.equal(new Set(app.received.map(({ headers }) => headers.authorization)).size, 1)
+})
+
+test('a user with many sessions does not delay the token exchange of another user', async t => {
+  const { provider, user } = await setUpExchange(t, {}, { PROVIDER_PARALLEL_CALLS: '1' })
+  const many = await Promise.all(Array.from({ length: 8 }, () => user('sub-1')))
+  const other = await user('sub-2')
+  const held: (() => void)[] = []
+  provider.intercept = ({ form }) => form.has('subject_token') && new Promise<void>(resolve => held.push(resolve))
+  const pages = many.map(client => client.get('/one'))
+  await until(() => exchangesOf(provider).length === 1)
+  // The others wait for their turn.
+  await pause(200)
+  let isServed = false
+  const page = other.get('/one').finally(() => {
+    isServed = true
+  })
+  await pause(100)
+  while (!isServed) {
+    held.shift()?.()
+    await pause(20)
+  }
+  assert.equal((await page).status, 200)
+  assert.ok(exchangesOf(provider).length <= 4, `${exchangesOf(provider).length} exchanges before the other user's page`)
+  provider.intercept = undefined
+  for (const release of held) release()
+  await Promise.all(pages)
 })
 
 test('an application at its own host gets its exchanged token there, until the sign-out', async t => {
