@@ -1,5 +1,6 @@
-// Writes events to the log, one line each. A repeat (same event, address and user) is written ten times a minute; the
+// Writes events to the log, one line each. A repeat (same event, network and user) is written ten times a minute; the
 // rest of that minute becomes one line with their count. Without a known user, the `sub` or the session identifies a repeat.
+import { network } from './config/networks.ts'
 import { EVENTS, type EventCode, type Report } from './events.ts'
 import { createRepeats } from './util/repeats.ts'
 
@@ -43,10 +44,15 @@ export function createEventLog(log: Log, now: () => number): EventLog {
     write,
     report(code, fields = {}) {
       const origin = pickOrigin(fields)
-      if (repeats.isNew(JSON.stringify([code, origin]), { code, origin })) write(code, fields)
+      if (repeats.isNew(repeatKey(code, origin), { code, origin })) write(code, fields)
     },
     close: () => repeats.close(),
   }
+}
+
+/** One client of IPv6 has 2^64 addresses, and could fill the log from each of them. */
+function repeatKey(code: EventCode, { address, ...who }: Origin): string {
+  return JSON.stringify([code, address === undefined ? null : network(String(address)), who])
 }
 
 function pickOrigin({ address, user, sub, session }: Origin): Origin {

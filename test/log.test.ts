@@ -44,6 +44,17 @@ test('events with another code, address or user are not treated as repeats', () 
   close()
 })
 
+test('events of one IPv6 network are repeats, whatever its addresses', () => {
+  const { lines, report, close } = createLogWithClock()
+  for (let n = 0; n < 1000; n++) report('path_refused', { address: `2001:db8:1:2::${n.toString(16)}`, reason: 'odd' })
+  assert.equal(lines.length, 10)
+  report('path_refused', { address: '2001:db8:1:3::1', reason: 'odd' })
+  for (let n = 0; n < 30; n++) report('path_refused', { address: '2001:db8:1:2::1', user: `user-${n}` })
+  assert.equal(lines.length, 41, 'another network and each user are something else')
+  close()
+  assert.deepEqual(lines.at(-1)?.fields, { address: '2001:db8:1:2::0', count: 990 })
+})
+
 test('events without a user are distinguished by sub or session', () => {
   const { lines, report, close } = createLogWithClock()
   const address = '10.0.0.1'
