@@ -134,7 +134,8 @@ the working directory ([configuring](configuring.md)). Results go to stdout, err
 ${table(['command', 'does'], overview)}
 ## Exit codes
 ${table(['code', 'means'], Object.entries(EXIT_CODES))}
-A start ends with 1 if ${START.fails}; a second signal while it is ending makes it end at once, with 1 too.
+A start ends with 1 if ${START.fails}.
+A second \`SIGTERM\` or \`SIGINT\`, more than a second after the first, stops Menshen immediately, also with 1.
 
 \`NO_COLOR=1\` and \`TERM=dumb\` turn colours off, \`FORCE_COLOR=1\` turns them on in a pipe. \`npm run docs\` writes this page from
 \`src/cli/commands/table.ts\`.

@@ -447,7 +447,8 @@ export function assertDevelopment(settings: Settings, { provider, providers }: C
     const message = `devProvider is true although ${reason}; expected ${expected}.`
     throw new MenshenError('bad_settings', [{ ...(setting && { setting }), message }])
   }
-  if (isProduction(settings)) refuse(`NODE_ENV is "${NODE_ENV}"`, 'a provider: it lets anyone in', 'NODE_ENV')
+  if (isProduction(settings))
+    refuse(`NODE_ENV is "${NODE_ENV}"`, 'a real provider, because the development provider lets anyone in', 'NODE_ENV')
   if (!isLoopback(BASE_URL))
     refuse(`BASE_URL is "${BASE_URL}"`, 'a BASE_URL on this machine, for example http://localhost:3000', 'BASE_URL')
   if (namesProvider(settings) || provider !== undefined || providers !== undefined)

@@ -121,7 +121,7 @@ function remedyForMissing(missing: readonly string[], settings: Settings): strin
   const pairs = variables.length > 0 ? ` (PROVIDER_VARS=${variables.map(name => `${name}=…`).join(',')})` : ''
   const remedy = `set them in the environment or in .env${pairs}`
   if (isProduction(settings)) return remedy
-  return `${remedy}; the development provider starts with none of them and a BASE_URL on this machine only`
+  return `${remedy}; to use the development provider instead, remove all of them and set BASE_URL to an address of this machine, for example http://localhost:3000`
 }
 
 function welcome(announcement: Announcement): string {

@@ -57,7 +57,8 @@ function readHelp(args: readonly string[]): CommandLine {
 function commandNamed(name: string): CommandName {
   const command = COMMAND_NAMES.find(known => known === name)
   if (command) return command
-  const likely = suggestName(name, COMMAND_NAMES)
+  const option = GLOBAL_OPTIONS.flatMap(({ names }): readonly string[] => names).find(known => known === `--${name}`)
+  const likely = option ?? suggestName(name, COMMAND_NAMES)
   throw new UsageError(
     likely
       ? phrase('cli.unknown_command_likely', { name, likely })

@@ -68,6 +68,7 @@ suite('an invalid command line', () => {
       ['ruels check', /^Unknown command "ruels"; did you mean rules\?/],
       ['audits', /^Unknown command "audits"; did you mean audit\?/],
       ['chekc', /did you mean check\?/],
+      ['version', /^Unknown command "version"; did you mean --version\?/],
       [
         'start',
         /^Unknown command "start"\. Commands: check, doctor, rules, schema, keys, sessions, audit, backup, help\. /,
