@@ -349,8 +349,13 @@ function hasPublic(rule: unknown): boolean {
 /** Otherwise zod would only report that the key is invalid. */
 const keyMessage = (issue: z.core.$ZodRawIssue) => (issue.code === 'invalid_key' ? issue.issues[0]?.message : undefined)
 
-const rulesShape = z.array(rule).superRefine(refuseDuplicates)
-const upstreamsShape = z.record(pathPrefix(phrase('config.a_prefix')), upstreamOrObject, { error: keyMessage })
+const rulesShape = z
+  .array(rule)
+  .superRefine(refuseDuplicates)
+  .meta({ examples: [[{ path: '/admin', roles: ['developer'] }]] })
+const upstreamsShape = z
+  .record(pathPrefix(phrase('config.a_prefix')), upstreamOrObject, { error: keyMessage })
+  .meta({ examples: [{ '/api': 'http://127.0.0.1:9000' }] })
 
 const host = z
   .strictObject({
@@ -367,15 +372,23 @@ export const configShape = z
   .strictObject({
     provider: z.union([z.string().min(1), providerObject]).optional(),
     providers: z.record(providerId, providerObject, { error: keyMessage }).meta({ minProperties: 1 }).optional(),
-    roles: z.array(role).optional(),
+    roles: z
+      .array(role)
+      .meta({ examples: [[{ role: 'developer', username: ['admin'] }]] })
+      .optional(),
     rules: rulesShape.optional(),
-    machines: machinesShape.optional(),
+    machines: machinesShape.meta({ examples: [[{ name: 'backup', keySha256: '…' }]] }).optional(),
     upstreams: upstreamsShape.optional(),
-    hosts: z.record(hostName, host, { error: keyMessage }).optional(),
+    hosts: z
+      .record(hostName, host, { error: keyMessage })
+      .meta({ examples: [{ 'wiki.example.com': { upstream: 'http://127.0.0.1:8081' } }] })
+      .optional(),
     words: wordsShape.optional(),
     languages: languagesShape.optional(),
     loginPage: loginPageShape.optional(),
-    devProvider: devProviderShape.optional(),
+    devProvider: devProviderShape
+      .meta({ examples: [{ users: [{ username: 'ann', groups: ['finance'] }] }] })
+      .optional(),
     $schema: z.string().optional(),
   })
   .superRefine(refuseUnknownNames)

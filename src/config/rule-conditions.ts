@@ -145,6 +145,7 @@ const hours = z
     path: ['to'],
     message: issueText(phrase('config.same_hours')),
   })
+  .meta({ examples: [{ from: '08:00', to: '20:00', zone: 'Asia/Shanghai' }] })
 
 const ABBREVIATION = issueText(phrase('config.zone_abbreviation'))
 const UNAMBIGUOUS_ZONES = new Set(['UTC', 'UCT', 'GMT', 'PRC', 'ROC', 'ROK'])

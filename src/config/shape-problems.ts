@@ -1,5 +1,6 @@
 // Checks a value by a schema. Each problem is one sentence: what is wrong and what was probably meant.
 
+import { inspect } from 'node:util'
 import type { z } from 'zod'
 import { type Phrase, phrase, phraseIn, quoted } from '../text/text.ts'
 import { issueText, phraseInIssue, withFullStop } from './issue-text.ts'
@@ -122,7 +123,7 @@ function typePhrase(type: string): Phrase {
 function phraseFor(issue: RawIssue): Phrase {
   switch (issue.code) {
     case 'invalid_type':
-      return expectedNot(issue.expected, issue.input)
+      return expectedNot(issue.expected, issue.input, exampleOf(issue.inst))
     case 'invalid_value':
       return unknownValue(issue.input, issue.values)
     case 'too_small':
@@ -135,10 +136,22 @@ function phraseFor(issue: RawIssue): Phrase {
   }
 }
 
-function expectedNot(expected: string, input: unknown): Phrase {
+function expectedNot(expected: string, input: unknown, example: string | undefined): Phrase {
   const values = { type: typePhrase(expected), given: given(input) }
   const isReference = expected === 'string' && /^(env|file)$/.test(Object.keys(Object(input)).join())
-  return isReference ? phrase('config.data_reference_elsewhere', values) : phrase('config.expected_not', values)
+  if (isReference) return phrase('config.data_reference_elsewhere', values)
+  return example === undefined
+    ? phrase('config.expected_not', values)
+    : phrase('config.expected_not_example', { ...values, example })
+}
+
+/** The first of the schema's `examples`, written as in TypeScript and in YAML. */
+function exampleOf(schema: RawIssue['inst']): string | undefined {
+  const { examples } = (schema as z.ZodType | undefined)?.meta() ?? {}
+  if (!Array.isArray(examples)) return
+  return inspect(examples[0], { depth: null, breakLength: Number.POSITIVE_INFINITY, compact: true })
+    .replaceAll('[ ', '[')
+    .replaceAll(' ]', ']')
 }
 
 function unknownKey(name: string, known: readonly string[]): Phrase {

@@ -1579,6 +1579,7 @@ export const en: Sentences<typeof zhCN> = {
   'config.type_or': '{one} or {other}',
   'config.expected': 'expected {what}',
   'config.expected_not': 'expected {type}, {given}',
+  'config.expected_not_example': 'expected {type}, {given}; for example {example}',
   'config.given_nothing': 'but it is missing',
   'config.given_null': 'not null',
   'config.given_type': 'not {type}',

@@ -1426,6 +1426,7 @@ export const zhCN = {
   'config.type_or': '{one}或{other}',
   'config.expected': '应为{what}',
   'config.expected_not': '应为{type}，{given}',
+  'config.expected_not_example': '应为{type}，{given}；例如 {example}',
   'config.given_nothing': '但没有填写',
   'config.given_null': '不能是 null',
   'config.given_type': '不能是{type}',

@@ -250,7 +250,18 @@ test('the error for a misspelt key or value suggests the correct one or names wh
       { providers: { a: { tokenRequest: { az: 'form' } } } },
       'providers.a.tokenRequest: there is no "az"; did you mean as?',
     ],
-    [{ rules: { path } }, 'rules: expected a list, not an object.'],
+    [
+      { rules: { path } },
+      "rules: expected a list, not an object; for example [{ path: '/admin', roles: ['developer'] }].",
+    ],
+    [
+      { rules: [{ path, roles: ['*'], hours: '9-17' }] },
+      "rules.0.hours: expected an object, not text; for example { from: '08:00', to: '20:00', zone: 'Asia/Shanghai' }.",
+    ],
+    [
+      { devProvider: true },
+      "devProvider: expected an object, not true or false; for example { users: [{ username: 'ann', groups: ['finance'] }] }.",
+    ],
     [{ rules: [{ path, roles: '*' }] }, 'rules.0.roles: expected a list, not text.'],
     [{ rules: [{ path, public: 'true' }] }, 'rules.0.public: expected true.'],
     [{ provider: 5 }, 'provider: expected text or an object.'],

@@ -184,7 +184,7 @@ const BAD_YAML: readonly (readonly [content: string | Uint8Array, position: stri
     ':2:25',
     'rules.0.roles.0: no row in roles grants this role; expected',
   ],
-  ['rules:\n', ':1:7', 'rules: expected a list, not null.'],
+  ['rules:\n', ':1:7', "rules: expected a list, not null; for example [{ path: '/admin', roles: ['developer'] }]."],
   ['rules:\n  - roles: [developer]\n', ':2:5', 'rules.0.path: expected a plain path'],
   ['- a\n- b\n', ':1:1', 'the configuration: expected an object, not a list.'],
   ['only some text\n', ':1:1', 'the configuration: expected an object, not text.'],
