@@ -20,13 +20,14 @@
 //   0:40  the next request: the token has expired; the same, once for all requests that arrive by then
 //   0:40  the provider refuses (invalid_grant): the session ends, and the login page shows why
 //   0:40  the provider has an outage: 503, and the session stays (REFRESH_FAILURE=keep). An expired token is never used. The next
-//         attempt is made after a pause, which grows: one for the session, and a short one for all sessions of the provider
+//         attempt is made after a pause, which grows: one for the session, and a short one for all sessions of the provider (outages.ts)
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Settings } from '../config/settings.ts'
 import { errorFields, MenshenError } from '../errors.ts'
 import type { Report } from '../events.ts'
 import { type Measure, unmeasured } from '../measure.ts'
+import { UnsentRequestError } from '../provider/fetch.ts'
 import { InvalidToken } from '../provider/id-token.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
 import type { Provider } from '../provider/provider.ts'
@@ -48,6 +49,7 @@ import {
 } from './identity-refresh.ts'
 import { createLateVerifications, type LateVerifications } from './late-verification.ts'
 import { createLeases, type Lease, type Leases, leaseLife } from './lease.ts'
+import { createOutages, type Outages } from './outages.ts'
 import { type Session, sameTokens, tokenExpiresAt } from './record.ts'
 import type { SessionChange } from './stored-sessions.ts'
 
@@ -106,8 +108,8 @@ interface RefreshContext extends RefresherOptions {
   readonly longestMs: number
   readonly leases: Leases
   readonly backoffs: Backoffs
-  /** Keyed by the provider's id: during an outage, sessions do not try one after the other. */
-  readonly outages: Backoffs
+  /** Keyed by the provider's id. */
+  readonly outages: Outages
   readonly slots: Slots
   readonly identityRefreshes: IdentityRefreshes
   readonly lateVerifications: LateVerifications
@@ -149,7 +151,7 @@ export function createRefresher(options: RefresherOptions): Refresher {
     longestMs: maxRefreshMs(settings.PROVIDER_TIMEOUT_MS),
     leases: createLeases(store, leaseMs, now, report),
     backoffs: createBackoffs(now),
-    outages: createBackoffs(now, MAX_OUTAGE_BACKOFF_MS),
+    outages: createOutages(now, MAX_OUTAGE_BACKOFF_MS),
     // No limit on waiting: a refusal would sign the user out. Users have their turns: one with a thousand sessions delays no other.
     slots: createSlots(settings.PROVIDER_PARALLEL_CALLS, Number.POSITIVE_INFINITY),
     identityRefreshes: createIdentityRefreshes(options),
@@ -173,7 +175,7 @@ export function createRefresher(options: RefresherOptions): Refresher {
 
   return {
     async refresh(ticket, seen) {
-      const isPaused = context.backoffs.isOn(seen.key) || context.outages.isOn(outageKey(seen))
+      const isPaused = context.backoffs.isOn(seen.key) || isOutage(context, seen)
       const paused = isPaused ? duringOutage(context, seen) : undefined
       if (paused) return assertAvailable(paused)
       let refreshing = inFlight.get(seen.key)
@@ -249,8 +251,7 @@ function isUnchanged(latest: LoadedSession | undefined, seen: LoadedSession): la
 
 async function attemptRefresh(context: RefreshContext, refresh: Refresh): Promise<AttemptOutcome> {
   // Checked after the wait for a slot: a refresh that held one may have found an outage of the provider.
-  const isOutage = context.outages.isOn(outageKey(refresh.seen))
-  const kept = isOutage ? duringOutage(context, refresh.seen) : undefined
+  const kept = isOutage(context, refresh.seen) ? duringOutage(context, refresh.seen) : undefined
   if (kept) return kept
   const lease = await context.leases.take(refresh.seen.key)
   if (!lease) return LEASED
@@ -396,12 +397,15 @@ function keepSession(context: RefreshContext, loaded: LoadedSession): RefreshOut
 /** Too many requests, and the answers of a proxy during an outage of the provider. A 500 may be about one user's account. */
 const OUTAGE_STATUSES: readonly number[] = [429, 502, 503, 504]
 
-/** No answer, or an answer that the provider is overloaded, is an outage for all sessions. Other failures concern one session. */
+/** No answer, or an answer that the provider is overloaded, can be an outage for all sessions. Other failures concern one session. */
 function noteOutage({ outages }: RefreshContext, seen: LoadedSession, error: MenshenError): void {
   const isOverloaded = error instanceof RefusalError && OUTAGE_STATUSES.includes(error.status)
-  const key = outageKey(seen)
-  // Calls that fail at the same moment are one outage.
-  if ((error.code === 'provider_unreachable' || isOverloaded) && !outages.isOn(key)) outages.lengthen(key)
+  if (error instanceof UnsentRequestError) outages.note(outageKey(seen))
+  else if (error.code === 'provider_unreachable' || isOverloaded) outages.note(outageKey(seen), userKey(seen.session))
+}
+
+function isOutage({ outages }: RefreshContext, seen: LoadedSession): boolean {
+  return outages.isOn(outageKey(seen), userKey(seen.session))
 }
 
 function outageKey({ session }: LoadedSession): string {

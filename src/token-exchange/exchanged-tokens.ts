@@ -18,6 +18,7 @@ import { createBackoffs } from '../session/backoffs.ts'
 import type { CachedToken, LoadedSession } from '../session/cache.ts'
 import { sessionFields, userKey } from '../session/fields.ts'
 import { createLeases, leaseLife } from '../session/lease.ts'
+import { createOutages } from '../session/outages.ts'
 import { latestEnd, type Session } from '../session/record.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/sealing.ts'
 import { isTicket, sealingKey } from '../session/ticket.ts'
@@ -97,6 +98,8 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
   const { store, providers, settings, now, report } = options
   const leases = createLeases(store, leaseLife(settings.PROVIDER_TIMEOUT_MS), now, report)
   const backoffs = createBackoffs(now, MAX_BACKOFF_MS)
+  /** Of a provider, or of its exchanges for one target. */
+  const outages = createOutages(now, MAX_BACKOFF_MS)
   const inFlight = new Map<string, Promise<UsableToken>>()
   const revocations = new Set<Promise<void>>()
   const machineTokens = new LRUCache<string, UsableToken>(atMost(MAX_MACHINE_TOKENS))
@@ -114,9 +117,21 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
     return started
   }
 
-  function assertNoFailure(key: string, provider: string | undefined, target: ExchangeTarget): void {
-    const names = [key, backoffOf(provider), backoffOf(provider, target)]
-    if (names.some(name => backoffs.isOn(name))) throw new RecentFailure()
+  function assertNoFailure(key: string, user: TokenUser, target: ExchangeTarget): void {
+    const isOutage = outageNames(user, target).some(name => outages.isOn(name, userKey(user)))
+    if (isOutage || backoffs.isOn(key)) throw new RecentFailure()
+  }
+
+  /**
+   * A refusal is about this user. Without a connection the provider answers no user; with one, a call without an answer says nothing
+   * about other targets.
+   */
+  function noteFailure(error: unknown, key: string, user: TokenUser, target: ExchangeTarget): void {
+    const [ofProvider, ofTarget] = outageNames(user, target)
+    const hasNoAnswer = error instanceof MenshenError && error.code === 'provider_unreachable'
+    if (error instanceof UnsentRequestError) outages.note(ofProvider)
+    else if (hasNoAnswer) outages.note(ofTarget, userKey(user))
+    else if (!backoffs.isOn(key)) backoffs.lengthen(key)
   }
 
   /** Asks the provider, unless it has just failed. */
@@ -124,14 +139,14 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
     const { provider: id } = user
     const provider = providers.get(id)
     if (!provider) throw new MenshenError('provider_refused', 'the provider of this session is no longer configured')
-    assertNoFailure(key, id, target)
+    assertNoFailure(key, user, target)
     try {
       const exchanged = await exchangeToken(provider, accessToken, target, userKey(user))
-      for (const name of [key, backoffOf(id), backoffOf(id, target)]) backoffs.reset(name)
+      backoffs.reset(key)
+      for (const name of outageNames(user, target)) outages.reset(name)
       return usable(exchanged, now())
     } catch (error) {
-      const failed = failedBackoff(error, key, id, target)
-      if (!backoffs.isOn(failed)) backoffs.lengthen(failed)
+      noteFailure(error, key, user, target)
       throw error
     }
   }
@@ -174,7 +189,7 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
       const known = await read(key, ticket)
       if (known) return known
       // Avoids a write for each request that fails.
-      assertNoFailure(key, session.provider, target)
+      assertNoFailure(key, session, target)
       const lease = await leases.take(name)
       if (!lease) {
         const result = await leases.waitForHolder(name, async () => (await read(key, ticket)) !== undefined)
@@ -271,19 +286,8 @@ function keyOf({ key, session }: LoadedSession, { id }: ExchangeTarget): string 
   return `exchanged:${hash('sha256', JSON.stringify([key, id, session.accessToken]), 'base64url')}`
 }
 
-/** One backoff for all exchanges with a provider, or for those for one target. */
-function backoffOf(provider = '', target?: ExchangeTarget): string {
-  return target ? `provider ${provider} target ${target.id}` : `provider ${provider}`
-}
-
-/**
- * A refusal is about this user. Without a connection the provider answers no user; with one, a call without an answer says nothing about
- * other targets.
- */
-function failedBackoff(error: unknown, key: string, provider: string | undefined, target: ExchangeTarget): string {
-  if (error instanceof UnsentRequestError) return backoffOf(provider)
-  const hasNoAnswer = error instanceof MenshenError && error.code === 'provider_unreachable'
-  return hasNoAnswer ? backoffOf(provider, target) : key
+function outageNames({ provider = '' }: TokenUser, target: ExchangeTarget): [ofProvider: string, ofTarget: string] {
+  return [`provider ${provider}`, `provider ${provider} target ${target.id}`]
 }
 
 function labelOf(sessionKey: string): string {

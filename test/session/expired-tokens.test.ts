@@ -3,13 +3,14 @@
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
 import test, { type TestContext } from 'node:test'
-import { setTimeout as pause } from 'node:timers/promises'
+import { decodeJwt } from 'jose'
 import { type WebSocket, WebSocketServer } from 'ws'
 import type { Config } from '../../src/index.ts'
 import { type Client, cookieOf, createClient, type Response } from '../kit/client.ts'
 import { type Environment, type Instance, isServed, setUpInstances } from '../kit/instance.ts'
-import { signedInAt, startOidcServer } from '../kit/oidc-server.ts'
+import { type OidcCall, signedInAt, startOidcServer } from '../kit/oidc-server.ts'
 import { setUpOidc } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
 import { dial, refusal } from '../kit/websocket.ts'
@@ -241,6 +242,37 @@ test('a provider that returns 500 for one user’s refresh does not block the re
   assert.equal((await other.get('/', { headers: PAGE })).status, 200)
 })
 
+for (const [what, fail] of [
+  ['429', (response: ServerResponse) => response.writeHead(429).end()],
+  ['no response', (response: ServerResponse) => response.destroy()],
+] as const)
+  test(`a provider that answers one user’s refresh with ${what} does not block other users, unless a second user’s fails too`, async t => {
+    const { op, gateway, user } = await open(t)
+    const ofSameUser = await gateway.user()
+    const [second, third] = [await gateway.user({ sub: 'sub-2' }), await gateway.user({ sub: 'sub-3' })]
+    gateway.passSeconds(HOUR)
+    const failing = new Set(op.issued.slice(0, 2).map(({ refresh_token }) => refresh_token))
+    op.intercept = ({ path, form }, response) =>
+      path === '/token' && failing.has(form.get('refresh_token') ?? '') && fail(response)
+    const statuses = async (...clients: Client[]) => {
+      const found: number[] = []
+      for (const client of clients) found.push((await client.get('/', { headers: PAGE })).status)
+      return found
+    }
+    const before = op.calls.length
+    assert.deepEqual(await statuses(user), [503])
+    const tries = op.calls.length - before
+    assert.deepEqual(await statuses(ofSameUser), [503])
+    assert.equal(op.calls.length - before, tries, 'the other sessions of this user wait')
+    assert.deepEqual(await statuses(second), [200])
+    gateway.passSeconds(HOUR)
+    for (const { refresh_token } of op.issued.slice(2)) failing.add(refresh_token)
+    assert.deepEqual(await statuses(user, second), [503, 503])
+    const asked = op.calls.length
+    assert.deepEqual(await statuses(third), [503])
+    assert.equal(op.calls.length, asked, 'the third user waits')
+  })
+
 /** Another user, with this many sessions. */
 async function openManySessions({ gateway }: Awaited<ReturnType<typeof open>>, count: number): Promise<Client[]> {
   const claims = { sub: 'sub-2', preferred_username: 'lisi' }
@@ -257,27 +289,31 @@ for (const [what, path] of [
     const many = await openManySessions(scene, 8)
     gateway.passSeconds(HOUR)
     const before = op.callsTo(path).length
-    const held: (() => void)[] = []
-    op.intercept = call => call.path === path && new Promise<void>(resolve => held.push(resolve))
-    const calls = () => op.callsTo(path).length - before
-    const pages = many.map(session => session.get('/', { headers: PAGE }))
-    await until(() => calls() === 1)
-    // All of them wait for their turn.
-    await pause(200)
-    let isServed = false
-    const page = user.get('/', { headers: PAGE }).finally(() => {
-      isServed = true
-    })
-    await pause(100)
-    while (!isServed) {
-      held.shift()?.()
-      await pause(20)
+    const calls = () => op.callsTo(path).slice(before)
+    const release = Promise.withResolvers<void>()
+    op.intercept = call => call.path === path && release.promise
+    const refreshed = op.callsTo('/token').length
+    const allWait = async (sessions: number) => {
+      if (path === '/userinfo') await until(() => op.callsTo('/token').length === refreshed + sessions)
+      // The gateway answers this after it has read what was sent before.
+      for (let n = 0; n < 3; n++) await gateway.visitor().get('/_menshen/health')
     }
-    assert.equal((await page).status, 200)
-    assert.ok(calls() <= 4, `${calls()} calls were made until the other user had a page`)
-    op.intercept = undefined
-    for (const release of held) release()
-    await Promise.all(pages)
+    const pages = many.map(session => session.get('/', { headers: PAGE }))
+    await until(() => calls().length === 1)
+    await allWait(many.length)
+    const page = user.get('/', { headers: PAGE })
+    await allWait(many.length + 1)
+    release.resolve()
+    for (const { status } of await Promise.all([page, ...pages])) assert.equal(status, 200)
+    const isOfUser = ({ form, authorization }: OidcCall) => {
+      const issued = op.issued.find(
+        ({ refresh_token, access_token }) =>
+          refresh_token === form.get('refresh_token') || `Bearer ${access_token}` === authorization,
+      )
+      return issued !== undefined && decodeJwt(issued.id_token).sub === 'sub-1'
+    }
+    const place = calls().findIndex(isOfUser)
+    assert.ok(place > 0 && place <= 2, `the other user's call was number ${place}`)
   })
 
 test('while the provider is unavailable, an open WebSocket stays and a new one gets 503; invalid_grant then closes it', async t => {

@@ -49,8 +49,8 @@ async function setUpInstances(t: TestContext) {
   return { clock, store, calls, revoked, called: called.promise, open, begin }
 }
 
-function sessionOf(ticket: string, accessToken: string, signedInAt: number): LoadedSession {
-  const session = { accessToken, userInfo: { sub: 's', username: 'u' }, userRole: 'common' }
+function sessionOf(ticket: string, accessToken: string, signedInAt: number, sub = 's'): LoadedSession {
+  const session = { accessToken, userInfo: { sub, username: 'u' }, userRole: 'common' }
   return { key: recordKey(ticket), version: 1, signedInAt, session } as unknown as LoadedSession
 }
 
@@ -171,12 +171,12 @@ test('an instance that stops waits until a token that it has just received for a
   await rejected
 })
 
-test('a target for which the provider does not answer does not stop exchanges for others; a missing connection does', async t => {
+test('an exchange without an answer stops those of its user for its target; a missing connection stops all', async t => {
   const { clock, calls, open, begin } = await setUpInstances(t)
   const tokens = open()
-  const ask = async (audience: string, settle: (call: (typeof calls)[number]) => void) => {
+  const ask = async (audience: string, settle: (call: (typeof calls)[number]) => void, sub?: string) => {
     const ticket = await begin()
-    const asked = tokens.get(ticket, sessionOf(ticket, 'at-1', clock.now), exchangeTarget({ audience }))
+    const asked = tokens.get(ticket, sessionOf(ticket, 'at-1', clock.now, sub), exchangeTarget({ audience }))
     const result = asked.then(
       () => 'token',
       ({ reason }: TokenExchangeError) => reason,
@@ -191,9 +191,10 @@ test('a target for which the provider does not answer does not stop exchanges fo
   assert.equal(await ask('slow', call => call.fail(noAnswer)), 'provider_unreachable')
   assert.equal(await ask('slow', call => call.answer('xt')), 'recently_failed')
   assert.equal(await ask('quick', call => call.answer('xt')), 'token')
+  assert.equal(await ask('slow', call => call.answer('xt'), 'other-user'), 'token')
   assert.equal(
     await ask('quick', call => call.fail(new UnsentRequestError('ECONNREFUSED', undefined))),
     'provider_unreachable',
   )
-  assert.equal(await ask('other', call => call.answer('xt')), 'recently_failed')
+  assert.equal(await ask('other', call => call.answer('xt'), 'other-user'), 'recently_failed')
 })
