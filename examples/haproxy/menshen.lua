@@ -1,7 +1,7 @@
--- Asks Menshen about a request, for `http-request lua.menshen ADDRESS` in haproxy.cfg: HAProxy cannot ask by itself.
--- Afterwards txn.admitted is true, and the request says who is there in Menshen's words and has none of its cookies. Or
--- txn.admitted is not set, and Menshen has an answer for the browser. With several hosts, txn.host is the one that is asked
--- about, as haproxy.cfg has chosen it.
+-- Asks Menshen about a request, for `http-request lua.menshen ADDRESS` in haproxy.cfg: HAProxy has no built-in forward-auth.
+-- If the request is admitted, txn.admitted is true, and the request has the identity headers and none of Menshen's cookies.
+-- Otherwise txn.admitted is not set, and the browser gets Menshen's response. With several hosts, haproxy.cfg sets txn.host to
+-- the one that the request is for.
 
 local IDENTITY = {
   'x-forwarded-user',
@@ -12,15 +12,15 @@ local IDENTITY = {
   'x-menshen-assertion',
 }
 
--- What Menshen needs of the request besides its address: whose it is, whether a user opens a page or a page asks by itself
--- (SESSION_IDLE_MINUTES), whether another site sends it or opens a WebSocket, and what else a method of WebDAV acts on.
+-- The request headers that Menshen needs: credentials, whether a user opened a page or a script sent the request
+-- (SESSION_IDLE_MINUTES), whether another site sent it or opens a WebSocket, and the other paths of a WebDAV method.
 local ASKED_WITH = {
   'host', 'cookie', 'accept', 'origin', 'sec-fetch-dest', 'sec-fetch-mode', 'sec-fetch-site', 'sec-fetch-user',
   'sec-websocket-key', 'user-agent', 'x-request-id', 'authorization', 'x-menshen-key',
   'destination', 'new-uri', 'depth', 'overwrite',
 }
 
--- Which caches may keep an answer: with a cookie of Menshen's, none.
+-- No cache may store a response with one of Menshen's cookies.
 local CACHE_HEADERS = {
   -- Headers for shared caches: begin
   'cdn-cache-control', 'cloudflare-cdn-cache-control', 'edge-control', 'netlify-cdn-cache-control',
@@ -53,7 +53,7 @@ local function question(txn, sent)
     local lines = lines_of(sent, name)
     if #lines > 0 then headers[name] = { table.concat(lines, name == 'cookie' and '; ' or ', ') } end
   end
-  -- A WebSocket by HTTP/2 (RFC 8441) has no key, by which Menshen knows that it has to look at Origin.
+  -- A WebSocket over HTTP/2 (RFC 8441) has no key, by which Menshen recognizes that it has to check Origin.
   if #lines_of(sent, 'upgrade') > 0 then headers['sec-websocket-key'] = headers['sec-websocket-key'] or { 'none' } end
   return headers
 end
@@ -63,7 +63,7 @@ local function is_ours(cookie)
   return name:find('^menshen_') ~= nil
 end
 
--- The application gets every cookie but Menshen's, wherever they stand.
+-- The application gets all cookies except Menshen's.
 local function without_ours(header)
   local kept = {}
   for cookie in header:gmatch('[^;]+') do
@@ -73,7 +73,7 @@ local function without_ours(header)
   return table.concat(kept, '; ')
 end
 
--- A key is for Menshen alone: plain in any scheme, or as the password of Basic.
+-- A Menshen key never reaches the application: neither plain in any scheme nor as the password of Basic.
 local function has_key(txn, lines)
   for _, line in pairs(lines or {}) do
     local decoded = txn.c:b64dec(line:match('^%a+%s+(%S+)$') or '') or ''
@@ -91,7 +91,7 @@ core.register_action('menshen', { 'http-req' }, function(txn, address)
   })
   if not answer or answer.status ~= 200 then return end
 
-  -- All six, always: what a client sends under these names must not get through. An empty one is not sent at all.
+  -- Always set all six, so that a client's headers with these names never pass. Empty ones are not sent.
   for _, name in ipairs(IDENTITY) do
     local value = lines_of(answer.headers, name)[1] or ''
     txn.http:req_del_header(name)
@@ -102,7 +102,7 @@ core.register_action('menshen', { 'http-req' }, function(txn, address)
   if cookies ~= '' then txn.http:req_add_header('cookie', cookies) end
   txn.http:req_del_header('x-menshen-key')
   if has_key(txn, headers.authorization) then txn.http:req_del_header('authorization') end
-  -- A refresh can happen in a check: its cookie has to reach the browser.
+  -- A check can refresh the session: its cookie has to reach the browser.
   local renewed = lines_of(answer.headers, 'set-cookie')[1]
   if renewed then txn:set_var('txn.menshen_cookie', renewed) end
   txn:set_var('txn.admitted', true)
@@ -111,7 +111,7 @@ end, 1)
 core.register_action('menshen_answer', { 'http-req' }, function(txn)
   txn.http:req_set_header('x-forwarded-uri', txn.f:pathq())
   txn.http:req_set_header('x-forwarded-method', txn.f:method())
-  -- Not what a client says.
+  -- Never a client's header.
   txn.http:req_del_header('x-forwarded-host')
   local host = txn:get_var('txn.host')
   if host then txn.http:req_add_header('x-forwarded-host', host) end

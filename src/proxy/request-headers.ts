@@ -167,11 +167,11 @@ interface Claims {
 
 export const SPOOFABLE_HEADERS: readonly Claims[] = [
   {
-    reason: 'the method: a request that the rules saw as one would be carried out as another',
+    reason: 'the method: the application would perform another one than the rules checked',
     names: ['x-http-method*', 'x-method*', 'http-method*', 'method-override', 'real-method'],
   },
   {
-    reason: 'the path or the whole address: a page that the rules never saw would be served',
+    reason: 'the path or the URL: the application would serve a page that the rules did not check',
     names: [
       ...[
         'x-original*',
@@ -187,30 +187,30 @@ export const SPOOFABLE_HEADERS: readonly Claims[] = [
     ],
   },
   {
-    reason: 'the path, said by the routing of one framework to itself (Next.js; files that Rack lets the server send)',
+    reason: 'the path, in internal headers of frameworks (Next.js routing, X-Sendfile of Rack)',
     names: ['x-middleware-*', 'x-invoke-*', 'x-matched-path', 'x-now-route-matches', 'x-accel-*', 'x-sendfile*'],
   },
   {
-    reason: 'the host: links in mails for a new password would lead elsewhere, and caches keep such pages',
+    reason: 'the host: links in password e-mails would lead to another site, and caches would store such pages',
     names: ['x-host*', 'x-http-*', 'x-backend-host', 'disguised-host', 'was-default-hostname', 'x-server-name'],
   },
   {
-    reason: 'the proxy that an application uses for its own calls (httpoxy), or what a proxy of some maker knows',
+    reason: 'the proxy for the application’s own calls (httpoxy), and headers of particular proxies',
     names: ['proxy', 'proxy-*', 'x-proxy*', 'x-proxied-*', 'x-proxiedentities*', 'wl-proxy-*', '-ws*', 'http-*'],
   },
   {
-    reason: 'the scheme: cookies and forms would count as safe, or redirects go round in circles',
+    reason: 'the scheme: plain http would be treated as https, or redirects would loop',
     names: [
       ...['https', 'ssl', 'x-https', 'x-ssl', 'front-end-https', 'x-front-end-https', 'x-scheme', 'x-url-scheme'],
       ...['url-scheme', 'cf-visitor', 'x-client-scheme', 'x-client-proto*', 'clientprotocol'],
     ],
   },
   {
-    reason: 'what a proxy says of the request before it: the address, the host, the scheme, the path, the user',
+    reason: 'what a proxy reports about the original request: address, host, scheme, path, user',
     names: ['forwarded*', 'x-forwarded*', 'x-forward', 'x-forward-*', 'x-envoy-*', 'x-ms-proxy', 'x-ms-forwarded-*'],
   },
   {
-    reason: 'the address: limits, logs and pages for the own network would be stepped around',
+    reason: 'the client address: rate limits, logs and pages for the internal network would be bypassed',
     names: [
       ...['x-real-*', 'real-ip', 'true-*', 'x-true-*', 'client-ip', 'x-client-ip', 'x-clientip', 'x-client-addr*'],
       ...['client-addr*', 'clientip', 'real-host', 'real-uri', 'real-url', 'real-user*'],
@@ -219,7 +219,7 @@ export const SPOOFABLE_HEADERS: readonly Claims[] = [
     ],
   },
   {
-    reason: 'the address or the country, as a network for content delivery names them',
+    reason: 'the client address or country, as content delivery networks send them',
     names: [
       ...['cf-connecting-*', 'cf-pseudo-ipv4', 'cf-ip*', 'fastly-*', 'akamai-*', 'x-akamai-*', 'cloudfront-*'],
       ...['fly-*', 'x-vercel-*', 'x-nf-*', 'do-connecting-ip', 'x-sucuri-*', 'incap-*', 'x-azure-*', 'ali-cdn-*'],
@@ -227,7 +227,7 @@ export const SPOOFABLE_HEADERS: readonly Claims[] = [
     ],
   },
   {
-    reason: 'the user, as servers and single sign-on in front of applications name them (REMOTE_USER and its kin)',
+    reason: 'the user, as web servers and single sign-on products send it (REMOTE_USER and similar)',
     names: [
       ...['remote-*', 'x-remote*', 'x-webauth-*', 'webauth-*', 'auth-user', 'auth-type', 'logon-user', 'x-sso-*'],
       ...['sso-*', 'iv-*', 'sm-*', 'smuser', 'oam-*', 'osso-*', 'shib-*', 'x-shib-*', 'eppn', 'persistent-id'],
@@ -236,7 +236,7 @@ export const SPOOFABLE_HEADERS: readonly Claims[] = [
     ],
   },
   {
-    reason: 'the user, as forward-auth and gateways of other makers name them',
+    reason: 'the user, as other forward-auth services and gateways send it',
     names: [
       ...['x-auth-*', 'x-authenticated*', 'x-authorized-*', 'x-authentik-*', 'x-authelia-*', 'x-vouch-*'],
       ...['x-pomerium-*', 'x-keycloak-*', 'x-token-*', 'x-consumer-*', 'x-credential-*', 'x-anonymous-consumer'],
@@ -247,7 +247,7 @@ export const SPOOFABLE_HEADERS: readonly Claims[] = [
     ],
   },
   {
-    reason: 'the user, as the front door of a cloud names them',
+    reason: 'the user, as cloud load balancers and access proxies send it',
     names: [
       ...['x-ms-client-principal*', 'x-ms-token-*', 'x-goog-authenticated-user-*', 'x-goog-iap-*', 'x-appengine-*'],
       ...['x-cloudtasks-*', 'x-cloudscheduler*', 'x-amzn-oidc-*', 'x-amzn-mtls-*', 'cf-access-*', 'cf-worker'],
@@ -255,7 +255,7 @@ export const SPOOFABLE_HEADERS: readonly Claims[] = [
     ],
   },
   {
-    reason: 'the user, under the plain names that home-made gateways and services behind them use',
+    reason: 'the user, under generic names that custom gateways use',
     names: [
       ...[
         'x-user',
@@ -275,7 +275,7 @@ export const SPOOFABLE_HEADERS: readonly Claims[] = [
     ],
   },
   {
-    reason: "the client's certificate, as the proxy that ends TLS names it",
+    reason: 'the client certificate, as a TLS-terminating proxy sends it',
     names: [
       ...['ssl-*', 'x-ssl-*', 'tls-client-*', 'x-tls-*', 'client-cert*', 'x-client-cert*', 'x-client-dn'],
       ...['x-client-s-dn', 'x-client-i-dn', 'x-client-verify', 'x-sap-webdisp-*'],

@@ -82,7 +82,7 @@ for (const { program, replace, ...example } of EXAMPLES)
         ...replace(port),
         ['127.0.0.1:3000', `127.0.0.1:${new URL(scene.url).port}`],
         ['127.0.0.1:8081', new URL(wiki.url).host],
-        ['127.0.0.1:3001', new URL(grafana.url).host],
+        ['127.0.0.1:8082', new URL(grafana.url).host],
       ],
     }
     await startProxy(t, proxy, { proxy: port, menshen: Number(new URL(scene.url).port), application: 0 })
