@@ -10,11 +10,11 @@ import { Secret } from './secret.ts'
 
 type Variables = Readonly<Record<string, string | undefined>>
 
-/** Where a secret is read from: a variable of the environment or of .env, or a file, without the line break at its end. */
+/** Where a secret is read from: a variable of the environment or of .env, or a file. A line break at its end is not part of it. */
 export interface SecretReference {
   /** The name of a variable of the environment or of .env. */
   readonly env?: string | undefined
-  /** The path of a file; the line break at its end is not part of the secret. */
+  /** The path of a file. */
   readonly file?: string | undefined
 }
 
@@ -117,18 +117,23 @@ function oneLine({ env, file }: SecretReference, result: Result): Result {
 }
 
 function readVariable(name: string, variables: Variables): Result {
-  const text = Object.hasOwn(variables, name) ? variables[name] : undefined
+  const text = Object.hasOwn(variables, name) ? withoutLastBreak(variables[name] ?? '') : ''
   return text ? { text } : { problem: phrase('config.variable_missing', { name }) }
 }
 
 function readFile(file: string): Result {
   try {
-    const text = readSmallText(file, MAX_FILE_BYTES).replace(/\r?\n$/, '')
+    const text = withoutLastBreak(readSmallText(file, MAX_FILE_BYTES))
     return text ? { text } : { problem: phrase('config.secret_empty', { file }) }
   } catch (error) {
     if (!(error instanceof SmallFileError)) throw error
     return { problem: phrase('config.secret_unreadable', { file, code: error.reason }) }
   }
+}
+
+/** Editors and `echo` add one. */
+function withoutLastBreak(text: string): string {
+  return text.replace(/\r?\n$/, '')
 }
 
 function isReference(given: unknown): given is SecretReference {

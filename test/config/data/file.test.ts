@@ -10,6 +10,7 @@ import { inspect } from 'node:util'
 import { parseJson } from '../../../src/config/data/json.ts'
 import { toValue } from '../../../src/config/data/node.ts'
 import { type ConfigurationSources, loadConfiguration, tryConfiguration } from '../../../src/config/load.ts'
+import { revealReference } from '../../../src/config/secret-references.ts'
 import { MenshenError } from '../../../src/errors.ts'
 import { createMenshen } from '../../../src/index.ts'
 import { phraseIn, phrasesOf } from '../../../src/text/text.ts'
@@ -556,7 +557,7 @@ test('shell variable syntax in a secret is refused instead of being used as the 
     )
 })
 
-test('a secret of several lines is refused from a file or a variable, apart from one trailing line break in a file', async t => {
+test('a secret of several lines is refused from a file or a variable, apart from one trailing line break', async t => {
   const config = 'provider: { preset: oidc, clientSecret: { file: key } }\n'
   const read = async (key: string) => {
     const cwd = folderWith(t, { 'menshen.config.yaml': config.replace('key', join(folderWith(t, { key }), 'key')) })
@@ -565,9 +566,12 @@ test('a secret of several lines is refused from a file or a variable, apart from
   assert.equal(await read('secret\r\n'), undefined)
   for (const key of ['secret\n\n', 'one\ntwo\n', 'one\rtwo'])
     assert.match((await read(key)) ?? '', /key has several lines; expected only the secret, on one line\.$/)
-  const folder = folderWith(t, { 'menshen.config.yaml': 'provider: { clientSecret: { env: TWO_LINES } }\n' })
-  const { errors } = await tryConfiguration({ environment: { TWO_LINES: `${CANARY}\n2` }, folder })
-  assert.match(errors.config?.message ?? '', /TWO_LINES has several lines/)
+  const folder = folderWith(t, { 'menshen.config.yaml': 'provider: { clientSecret: { env: LINES } }\n' })
+  const ending = await tryConfiguration({ environment: { LINES: 'secret\n' }, folder })
+  const { clientSecret } = ending.config?.provider ?? {}
+  assert.equal(typeof clientSecret === 'object' && revealReference(clientSecret), 'secret')
+  const { errors } = await tryConfiguration({ environment: { LINES: `${CANARY}\n2` }, folder })
+  assert.match(errors.config?.message ?? '', /LINES has several lines/)
   assert.ok(!errors.config?.message.includes(CANARY))
 })
 
