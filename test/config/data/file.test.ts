@@ -568,7 +568,8 @@ test('a secret of several lines is refused from a file or a variable, apart from
     assert.match((await read(key)) ?? '', /key has several lines; expected only the secret, on one line\.$/)
   const folder = folderWith(t, { 'menshen.config.yaml': 'provider: { clientSecret: { env: LINES } }\n' })
   const ending = await tryConfiguration({ environment: { LINES: 'secret\n' }, folder })
-  const { clientSecret } = ending.config?.provider ?? {}
+  const { provider } = ending.config ?? {}
+  const { clientSecret } = typeof provider === 'object' ? provider : assert.fail()
   assert.equal(typeof clientSecret === 'object' && revealReference(clientSecret), 'secret')
   const { errors } = await tryConfiguration({ environment: { LINES: `${CANARY}\n2` }, folder })
   assert.match(errors.config?.message ?? '', /LINES has several lines/)
