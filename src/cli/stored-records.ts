@@ -1,7 +1,9 @@
 // Opens the store and its keys, for commands that run beside a running Menshen.
 
 import { loadConfiguration, settingsInUse } from '../config/load.ts'
+import { hidePassword } from '../config/secret.ts'
 import type { Environment } from '../config/settings.ts'
+import { MenshenError } from '../errors.ts'
 import { EVENTS, type Report } from '../events.ts'
 import { planProviders } from '../provider/providers.ts'
 import { needsDataKeys, newDataKeys, readDataKeys } from '../session/data-keys.ts'
@@ -9,9 +11,9 @@ import { deriveKeys } from '../session/derived-keys.ts'
 import type { DataKeys } from '../session/record.ts'
 import { openStore, storeFile } from '../stores/open.ts'
 import type { Store } from '../stores/store.ts'
-import { phrase, phrasedError } from '../text/text.ts'
+import { phrase, phrasedError, phraseOf } from '../text/text.ts'
 import { isAbsent } from '../util/is-present.ts'
-import { safeJson } from '../util/safe-text.ts'
+import { safeJson, sanitize } from '../util/safe-text.ts'
 import type { Paint } from './terminal.ts'
 
 /** How a command is run. */
@@ -32,7 +34,10 @@ export async function openStoredRecords(
   const { settings } = settingsInUse(environment, loaded.settings, loaded.config)
   const [{ clientSecret }] = planProviders(loaded.config, settings)
   assertReadable(settings.STORE)
-  const store = await openStore(settings.STORE, now, () => {})
+  let reason: string | undefined
+  const store = await openStore(settings.STORE, now, (code, fields) => {
+    if (code === 'store_unreachable') reason ??= String(fields?.reason)
+  })
   try {
     const derived = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: clientSecret })
     const allKeys = await keysOf(store, derived, isList)
@@ -41,8 +46,17 @@ export async function openStoredRecords(
     return { settings, hasHosts, store, allKeys, keyring: { current: async () => keys, latest: () => keys } }
   } catch (error) {
     await store.close()
-    throw error
+    throw reason === undefined ? error : withRemedy(error, reason)
   }
+}
+
+/** Only Redis can be unreachable; the error of a file says what to do. */
+function withRemedy(error: unknown, reason: string): unknown {
+  const problem = error instanceof MenshenError && phraseOf(error)
+  if (!problem) return error
+  const seen = phrase('store_failed', { problem, reason: sanitize(hidePassword(reason), 200) })
+  const remedy = phrase('check_store_server')
+  return phrasedError('store_unavailable', phrase('cli.store_failed', { problem: seen, remedy }), error)
 }
 
 function assertReadable(address: string): void {

@@ -971,7 +971,7 @@ export const en: Sentences<typeof zhCN> = {
   'phrase.discovery_not_json_but': 'the discovery document is {type}, not JSON',
   'phrase.discovery_plain_http': 'the discovery document refers to plain http',
   'phrase.discovery_private_network': 'the discovery document refers to a private network',
-  'phrase.store_is_away': 'The store at {name} is not available.',
+  'phrase.store_is_away': 'The store at {name} is not available',
   'phrase.store_not_written': 'The store in {file} could not be written: {fault}.',
   'phrase.store_not_read': 'The store in {file} could not be read: {fault}.',
   'phrase.store_not_closed': 'The store in {file} could not be closed: {fault}.',
@@ -1461,6 +1461,7 @@ export const en: Sentences<typeof zhCN> = {
   'cli.not_audited': '"{code}" is not an audited event',
   'cli.not_audited_of': '"{code}" is not an audited event (expected one of {known})',
   'cli.no_copy_file': 'The name of the backup file is missing',
+  'cli.store_failed': '{problem}. {remedy}',
   'cli.copied': 'Copied the store {source} to {target}.',
   'cli.memory_not_copied': 'Only the embedded store can be copied (STORE=sqlite:FILE). "memory:" has nothing to copy.',
   'cli.redis_not_copied':

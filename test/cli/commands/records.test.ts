@@ -230,6 +230,19 @@ test('menshen backup overwrites no file, and explains which stores cannot be cop
   assert.equal(readFileSync(join(own, 'file'), 'utf8'), 'kept')
 })
 
+test('a command whose Redis does not respond names the reason without the password, and says what to check', async t => {
+  const env = { STORE: `redis://:pass-CANARY@127.0.0.1:${await freePort()}`, SECRET: 's'.repeat(32) }
+  for (const args of [['sessions'], ['keys', 'list'], ['audit']]) {
+    const { code, output } = await commands.run(env, { cwd: tempFolder(t), args })
+    assert.equal(code, 1, output)
+    assert.match(
+      output,
+      /^The store at redis:.* is not available \(.*ECONNREFUSED.*\)\. Check that the server in STORE is /,
+    )
+    assert.doesNotMatch(output, /CANARY/)
+  }
+})
+
 test('--since accepts a timestamp, a date or an age such as 30m', () => {
   const now = Date.parse('2026-03-01T08:00:00Z')
   const read = (text: string) => new Date(readSince(text, now)).toISOString()
