@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
 import { createClient } from '../kit/client.ts'
 import { type Environment, type Instance, type Line, runMenshen, setUpInstances, signedIn } from '../kit/instance.ts'
+import { wholeFile } from '../kit/set-up.ts'
 import { CLIENT_SECRET } from '../kit/strict-provider.ts'
 import { until } from '../kit/until.ts'
 import { startUpstream } from '../kit/upstream.ts'
@@ -45,14 +46,115 @@ async function openFiles(t: TestContext, env: Environment = {}) {
   return { ...scene, write, configure, start }
 }
 
+const whole = wholeFile()
+let shared: Promise<Awaited<ReturnType<typeof openFiles>> & { readonly instance: Instance }> | undefined
+
+/** One Menshen for tests that run one after the other. Each begins with a reload of its own configuration. */
+async function reopenFiles(config: object) {
+  shared ??= openFiles(whole).then(async files => ({ ...files, instance: await files.start() }))
+  const files = await shared
+  files.configure(config)
+  assert.equal((await hangUp(files.instance)).event, 'config_reloaded')
+  return files
+}
+
 suite('files that change while Menshen runs', { concurrency: 3 }, () => {
-  test('a reload refuses an upstream that is Menshen itself', async t => {
-    const { configure, start } = await openFiles(t)
-    const instance = await start()
-    configure({ upstreams: { '/': instance.url.replace('localhost', '127.0.0.1') } })
-    const line = await hangUp(instance)
-    assert.equal(line.event, 'config_refused')
-    assert.match(String(line.detail ?? line.reason), /^upstreams\.\/ is ".*", which is Menshen itself;/)
+  suite('in one Menshen', { concurrency: 1 }, () => {
+    test('a reload refuses an upstream that is Menshen itself', async () => {
+      const { configure, instance } = await reopenFiles({})
+      configure({ upstreams: { '/': instance.url.replace('localhost', '127.0.0.1') } })
+      const line = await hangUp(instance)
+      assert.equal(line.event, 'config_refused')
+      assert.match(String(line.detail ?? line.reason), /^upstreams\.\/ is ".*", which is Menshen itself;/)
+    })
+
+    test('a reload leaves requests in flight on their upstream and closes streams that the new rules do not allow', async t => {
+      const held = Promise.withResolvers<void>()
+      const streams: IncomingMessage[] = []
+      const first = await startUpstream(t, async (request, response) => {
+        if (request.url === '/slow') {
+          await held.promise
+          response.end('of before')
+        } else {
+          response.writeHead(200, { 'content-type': 'text/event-stream' })
+          response.write('data: 1\n\n')
+          streams.push(request)
+        }
+      })
+      const { provider, configure, instance } = await reopenFiles({
+        upstreams: { '/': first.url },
+        rules: [{ path: '/open', public: true }],
+      })
+      const user = await signedIn(instance, provider)
+      const openStream = async (path: string, cookie: string) => {
+        const request = get(instance.url + path, { headers: { cookie } })
+        const [response] = (await once(request, 'response')) as [IncomingMessage]
+        const ended = new Promise(resolve => response.on('error', () => {}).on('close', resolve))
+        response.resume()
+        return { response, ended }
+      }
+      const slow = user.get(instance, '/slow')
+      const kept = await openStream('/kept', user.cookie)
+      const closed = await openStream('/closed', user.cookie)
+      const visitors = await openStream('/open', '')
+      await until(() => first.received.some(({ target }) => target === '/slow'))
+
+      const second = await startUpstream(t)
+      configure({ upstreams: { '/': second.url }, rules: [{ path: '/closed', roles: ['developer'] }] })
+      await hangUp(instance)
+      await Promise.all([closed.ended, visitors.ended])
+      assert.equal(kept.response.destroyed, false)
+      assert.equal((await user.get(instance, '/now')).text, 'hello')
+      held.resolve()
+      assert.equal((await slow).text, 'of before')
+      streams[0]?.socket.destroy()
+      await kept.ended
+    })
+
+    test('a changed header file of an upstream applies after a reload, and a missing one changes nothing', async t => {
+      const app = await startUpstream(t)
+      const upstreams = (file: string) => ({
+        rules: [{ path: '/', public: true }],
+        upstreams: { '/': { url: app.url, headers: { 'X-Key': { file } } } },
+      })
+      const { configure, write, instance } = await reopenFiles({})
+      write('key', 'first-CANARY\n')
+      configure(upstreams('./key'))
+      assert.equal((await hangUp(instance)).event, 'config_reloaded')
+      const sent = async () => {
+        await createClient(instance.url).get('/')
+        return app.last().headers['x-key']
+      }
+      assert.equal(await sent(), 'first-CANARY')
+      write('key', 'second-CANARY\n')
+      const changed = await hangUp(instance)
+      assert.deepEqual([changed.event, changed.changed], ['config_reloaded', 'content of upstreams./.headers.X-Key'])
+      assert.equal(await sent(), 'second-CANARY')
+      configure(upstreams('./none'))
+      const refused = await hangUp(instance)
+      assert.equal(refused.event, 'config_refused')
+      assert.match(String(refused.detail), /upstreams\.\/\.headers\.X-Key: \.\/none cannot be read \(ENOENT\);/)
+      assert.equal(await sent(), 'second-CANARY')
+      // Nobody says that the file is there now.
+      assert.equal((await nextOutcome(instance, () => write('none', 'third-CANARY\n'))).event, 'config_reloaded')
+      assert.equal(await sent(), 'third-CANARY')
+      assert.doesNotMatch(JSON.stringify(instance.lines), /-CANARY/)
+    })
+
+    test('after a reload that adds an upstream, a MOVE request between two upstreams is rejected with 400', async t => {
+      const [files, other] = [await startUpstream(t), await startUpstream(t)]
+      const rules = [{ path: '/', public: true }]
+      const { configure, instance } = await reopenFiles({ rules, upstreams: { '/': files.url } })
+      const move = async () => {
+        const client = createClient(instance.url)
+        return (await client.request({ method: 'MOVE', path: '/files/a', headers: { destination: '/other/b' } })).status
+      }
+      assert.equal(await move(), 200)
+      configure({ rules, upstreams: { '/': files.url, '/other': other.url } })
+      assert.equal((await hangUp(instance)).event, 'config_reloaded')
+      assert.equal(await move(), 400)
+      assert.equal(files.received.length, 1)
+    })
   })
 
   test('on SIGHUP, changed rules, roles, upstreams and words apply immediately to signed-in users', async t => {
@@ -214,48 +316,6 @@ suite('files that change while Menshen runs', { concurrency: 3 }, () => {
     await hangUp(restarted)
   })
 
-  test('a reload leaves requests in flight on their upstream and closes streams that the new rules do not allow', async t => {
-    const held = Promise.withResolvers<void>()
-    const streams: IncomingMessage[] = []
-    const first = await startUpstream(t, async (request, response) => {
-      if (request.url === '/slow') {
-        await held.promise
-        response.end('of before')
-      } else {
-        response.writeHead(200, { 'content-type': 'text/event-stream' })
-        response.write('data: 1\n\n')
-        streams.push(request)
-      }
-    })
-    const { provider, configure, start } = await openFiles(t)
-    configure({ upstreams: { '/': first.url }, rules: [{ path: '/open', public: true }] })
-    const instance = await start()
-    const user = await signedIn(instance, provider)
-    const openStream = async (path: string, cookie: string) => {
-      const request = get(instance.url + path, { headers: { cookie } })
-      const [response] = (await once(request, 'response')) as [IncomingMessage]
-      const ended = new Promise(resolve => response.on('error', () => {}).on('close', resolve))
-      response.resume()
-      return { response, ended }
-    }
-    const slow = user.get(instance, '/slow')
-    const kept = await openStream('/kept', user.cookie)
-    const closed = await openStream('/closed', user.cookie)
-    const visitors = await openStream('/open', '')
-    await until(() => first.received.some(({ target }) => target === '/slow'))
-
-    const second = await startUpstream(t)
-    configure({ upstreams: { '/': second.url }, rules: [{ path: '/closed', roles: ['developer'] }] })
-    await hangUp(instance)
-    await Promise.all([closed.ended, visitors.ended])
-    assert.equal(kept.response.destroyed, false)
-    assert.equal((await user.get(instance, '/now')).text, 'hello')
-    held.resolve()
-    assert.equal((await slow).text, 'of before')
-    streams[0]?.socket.destroy()
-    await kept.ended
-  })
-
   test('a reload also reads scripts that the configuration imports again, including a CommonJS one', async t => {
     const { folder, write, start } = await openFiles(t)
     const rules = (count: number) => Array.from({ length: count }, (_, n) => ({ path: `/${n}`, public: true }))
@@ -327,36 +387,6 @@ export default {}
     )
   })
 
-  test('a changed header file of an upstream applies after a reload, and a missing one changes nothing', async t => {
-    const app = await startUpstream(t)
-    const { configure, write, start } = await openFiles(t)
-    const upstreams = (file: string) => ({
-      rules: [{ path: '/', public: true }],
-      upstreams: { '/': { url: app.url, headers: { 'X-Key': { file } } } },
-    })
-    write('key', 'first-CANARY\n')
-    configure(upstreams('./key'))
-    const instance = await start()
-    const sent = async () => {
-      await createClient(instance.url).get('/')
-      return app.last().headers['x-key']
-    }
-    assert.equal(await sent(), 'first-CANARY')
-    write('key', 'second-CANARY\n')
-    const changed = await hangUp(instance)
-    assert.deepEqual([changed.event, changed.changed], ['config_reloaded', 'content of upstreams./.headers.X-Key'])
-    assert.equal(await sent(), 'second-CANARY')
-    configure(upstreams('./none'))
-    const refused = await hangUp(instance)
-    assert.equal(refused.event, 'config_refused')
-    assert.match(String(refused.detail), /upstreams\.\/\.headers\.X-Key: \.\/none cannot be read \(ENOENT\);/)
-    assert.equal(await sent(), 'second-CANARY')
-    // Nobody says that the file is there now.
-    assert.equal((await nextOutcome(instance, () => write('none', 'third-CANARY\n'))).event, 'config_reloaded')
-    assert.equal(await sent(), 'third-CANARY')
-    assert.doesNotMatch(JSON.stringify(instance.lines), /-CANARY/)
-  })
-
   test('a secret file that only a refused configuration names is watched, and a start names it in one sentence', async t => {
     const { folder, provider, configure, write, start } = await openFiles(t, { AUTH_URL: '', CLIENT_ID: '' })
     const { AUTH_URL, CLIENT_ID } = provider.settings
@@ -384,22 +414,5 @@ export default {}
       output,
       /^provider\.clientSecretFile is "\.\/none", which is missing; expected the path of a readable file\.$/,
     )
-  })
-
-  test('after a reload that adds an upstream, a MOVE request between two upstreams is rejected with 400', async t => {
-    const [files, other] = [await startUpstream(t), await startUpstream(t)]
-    const { configure, start } = await openFiles(t)
-    const rules = [{ path: '/', public: true }]
-    configure({ rules, upstreams: { '/': files.url } })
-    const instance = await start()
-    const move = async () => {
-      const client = createClient(instance.url)
-      return (await client.request({ method: 'MOVE', path: '/files/a', headers: { destination: '/other/b' } })).status
-    }
-    assert.equal(await move(), 200)
-    configure({ rules, upstreams: { '/': files.url, '/other': other.url } })
-    assert.equal((await hangUp(instance)).event, 'config_reloaded')
-    assert.equal(await move(), 400)
-    assert.equal(files.received.length, 1)
   })
 })
