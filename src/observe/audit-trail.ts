@@ -5,6 +5,7 @@ import type { DataKeys } from '../session/record.ts'
 import { allPages } from '../stores/pages.ts'
 import type { Store } from '../stores/store.ts'
 import type { PositionedEvent, TrailQuery } from '../stores/trail.ts'
+import { createSerialQueues } from '../util/serial-queues.ts'
 import { type AuditEvent, openEvent, TAG_KINDS, type TagKind, tagOf, valuesOf } from './audit-event.ts'
 
 /** An event must match all of them. `user` is the username of the user it happened to, or of the one who did it. */
@@ -55,33 +56,38 @@ const PAGE = 500
 const MAX_WRITE_DELAY_MS = 3_600_000
 
 export function createTrailReader({ store, keyring }: TrailReaderOptions): TrailReader {
-  return {
-    async find({ before, limit, ...filter }) {
-      const opener = createOpener(filter, await keyring.current())
-      const events: FoundEvent[] = []
-      let unreadable = 0
-      const { until } = filter
-      const start: Start = until === undefined ? { next: before } : await skipNewer(store, opener, until, before)
-      if (start.isFar) return { events, next: start.next, unreadable }
-      let left = until === undefined ? MAX_SCANNED : MAX_OPENED
-      let { next } = start
-      while (left > 0 && events.length < limit) {
-        const wanted = Math.min(limit - events.length, left)
-        const query: TrailQuery = { ...opener.tag, limit: wanted, scan: left }
-        const page = await store.trail.read(next === undefined ? query : { ...query, before: next })
-        for (const positioned of page.events) {
-          const event = opener.open(positioned)
-          if (event === 'unreadable') unreadable++
-          else if (event === 'too old') return { events, unreadable }
-          else if (event) events.push(event)
-        }
-        // A page that is not full has searched all that it was allowed to.
-        left -= page.events.length < wanted ? left : wanted
-        next = page.next
-        if (next === undefined) return { events, unreadable }
+  /** A search takes ten milliseconds: a user who loads the account page 200 times at once must not cause 200 of them. */
+  const searches = createSerialQueues<FoundPage>()
+
+  async function search({ before, limit, ...filter }: FindQuery): Promise<FoundPage> {
+    const opener = createOpener(filter, await keyring.current())
+    const events: FoundEvent[] = []
+    let unreadable = 0
+    const { until } = filter
+    const start: Start = until === undefined ? { next: before } : await skipNewer(store, opener, until, before)
+    if (start.isFar) return { events, next: start.next, unreadable }
+    let left = until === undefined ? MAX_SCANNED : MAX_OPENED
+    let { next } = start
+    while (left > 0 && events.length < limit) {
+      const wanted = Math.min(limit - events.length, left)
+      const query: TrailQuery = { ...opener.tag, limit: wanted, scan: left }
+      const page = await store.trail.read(next === undefined ? query : { ...query, before: next })
+      for (const positioned of page.events) {
+        const event = opener.open(positioned)
+        if (event === 'unreadable') unreadable++
+        else if (event === 'too old') return { events, unreadable }
+        else if (event) events.push(event)
       }
-      return next === undefined ? { events, unreadable } : { events, next, unreadable }
-    },
+      // A page that is not full has searched all that it was allowed to.
+      left -= page.events.length < wanted ? left : wanted
+      next = page.next
+      if (next === undefined) return { events, unreadable }
+    }
+    return next === undefined ? { events, unreadable } : { events, next, unreadable }
+  }
+
+  return {
+    find: query => searches.join(JSON.stringify(query), () => search(query)),
 
     async *walk(filter) {
       const opener = createOpener(filter, await keyring.current())

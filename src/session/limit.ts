@@ -7,6 +7,7 @@
 import type { Report } from '../events.ts'
 import { allEntries } from '../stores/pages.ts'
 import type { Store, StoredEntry } from '../stores/store.ts'
+import { createSerialQueues } from '../util/serial-queues.ts'
 import type { LoadedSession } from './cache.ts'
 import type { DataKeyring } from './data-keys.ts'
 import type { EndReasons } from './end-reasons.ts'
@@ -89,38 +90,4 @@ export function createSessionLimit({ store, keyring, reasons, idle, report }: Li
 
 function newestFirst(one: StoredEntry, other: StoredEntry): number {
   return (other.since ?? 0) - (one.since ?? 0) || (other.key < one.key ? -1 : 1)
-}
-
-/**
- * Work that starts after a call serves that call, and all others that wait. If a user signs in a hundred times at the same time,
- * that takes a few scans of their sessions, not a hundred scans of a hundred sessions.
- */
-function createSerialQueues<T>(): { join(name: string, work: () => Promise<T>): Promise<T> } {
-  const running = new Map<string, Promise<T>>()
-  const waiting = new Map<string, Promise<T>>()
-
-  function start(name: string, work: () => Promise<T>): Promise<T> {
-    const result = work().finally(() => {
-      if (running.get(name) === result) running.delete(name)
-    })
-    running.set(name, result)
-    return result
-  }
-
-  async function startAfter(before: Promise<T>, name: string, work: () => Promise<T>): Promise<T> {
-    // Its own callers handle its failure.
-    await before.catch(() => {})
-    waiting.delete(name)
-    return start(name, work)
-  }
-
-  return {
-    join(name, work) {
-      const before = running.get(name)
-      if (!before) return start(name, work)
-      const next = waiting.get(name) ?? startAfter(before, name, work)
-      waiting.set(name, next)
-      return next
-    },
-  }
 }

@@ -252,3 +252,20 @@ test('a search with until finds events behind many newer ones', async () => {
   assert.equal(reasonsIn(await find({ until: START + 60_000, limit: 1, before: next })), 'a')
   assert.equal(await found({ until: START - 1 }), '')
 })
+
+test('parallel searches for the same events are one search, and those that begin during it are one more', async () => {
+  const { trail } = createMemoryStore({ now: () => START })
+  const keys = newDataKeys()
+  let reads = 0
+  const read: Trail['read'] = async query => {
+    reads++
+    await nextTurn()
+    return trail.read(query)
+  }
+  const { find } = createTrailReader({ store: { trail: { ...trail, read } }, keyring: { current: async () => keys } })
+  const query = { event: 'sign_in', sub: 's1', limit: 50 }
+  const searches = Array.from({ length: 200 }, () => find(query))
+  searches.push(find({ ...query, sub: 's2' }))
+  for (const page of await Promise.all(searches)) assert.deepEqual(page.events, [])
+  assert.equal(reads, 3)
+})
