@@ -6,10 +6,11 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { refuseTakenPaths } from '../src/config/conflicts.ts'
 import { readSettings } from '../src/index.ts'
-import { runMenshen } from './kit/instance.ts'
+import { createCommandRunner } from './kit/command-runner.ts'
 import { setUp } from './kit/set-up.ts'
 import { tempFolder } from './kit/temp.ts'
 
+const commands = createCommandRunner()
 const MOVED = { LOGIN_PATH: '/_menshen/login', CALLBACK_PATH: '/_menshen/callback', LOGOUT_PATH: '/_menshen/logout' }
 
 test('sign-in and sign-out work on moved paths, redirect_uri is moved too, and the application gets the old paths', async t => {
@@ -122,11 +123,11 @@ test('a start and menshen check refuse a LOGIN_PATH below the prefix of an upstr
   assert.doesNotThrow(() => refuseTakenPaths({ LOGIN_PATH: '/_menshen/login' }, config))
   const cwd = tempFolder(t)
   writeFileSync(join(cwd, 'menshen.config.json'), JSON.stringify(config))
-  const check = (LOGIN_PATH: string) => runMenshen({ LOGIN_PATH }, { args: ['check'], cwd })
+  const check = (LOGIN_PATH: string) => commands.run({ LOGIN_PATH }, { args: ['check'], cwd })
   const below = await check('/grafana/login')
   assert.equal(below.code, 1)
   assert.match(below.output, expected)
   assert.equal((await check('/_menshen/login')).code, 0)
-  const { output } = await runMenshen({ LOGIN_PATH: '/callback' }, { args: ['check'] })
+  const { output } = await commands.run({ LOGIN_PATH: '/callback' }, { args: ['check'] })
   assert.match(output, /LOGIN_PATH is "\/callback" and CALLBACK_PATH is "\/callback"; expected different paths/)
 })

@@ -2,9 +2,11 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { createCommandRunner } from '../kit/command-runner.ts'
 import { freePort } from '../kit/free-port.ts'
-import { runMenshen } from '../kit/instance.ts'
 import { CLIENTS, startOidcProvider } from '../kit/live/oidc-provider.ts'
+
+const commands = createCommandRunner()
 
 test('menshen doctor distinguishes a working client, a wrong client secret and an unregistered redirect address', async t => {
   const BASE_URL = `http://localhost:${await freePort()}`
@@ -12,7 +14,7 @@ test('menshen doctor distinguishes a working client, a wrong client secret and a
   t.after(() => provider.close())
   const { id: CLIENT_ID, secret: CLIENT_SECRET } = CLIENTS.basic
   const env = { PROVIDER: 'oidc', AUTH_URL: provider.issuer, CLIENT_ID, CLIENT_SECRET, BASE_URL, STORE: 'memory:' }
-  const doctor = (changed: object) => runMenshen({ ...env, ...changed }, { args: ['doctor'] })
+  const doctor = (changed: object) => commands.run({ ...env, ...changed }, { args: ['doctor'] })
 
   const good = await doctor({})
   assert.equal(good.code, 0, good.output)

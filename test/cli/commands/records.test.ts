@@ -32,7 +32,6 @@ import {
   type Environment,
   isSentToLogin,
   isServed,
-  runMenshen,
   setUpInstances,
   signedIn,
   startInstance,
@@ -303,7 +302,7 @@ test('audit, sessions and keys reject invalid arguments with a one-line usage er
       return error instanceof UsageError
     })
   }
-  const { code, output } = await runMenshen({}, { args: ['audit', '--follow'] })
+  const { code, output } = await commands.run({}, { args: ['audit', '--follow'] })
   assert.deepEqual([code, output.split('\n').length], [2, 1])
 })
 
@@ -600,7 +599,7 @@ test('with nothing set, menshen audit shows a failed sign-in with the developmen
   t.after(() => menshen.stop())
   await createClient(menshen.url).get('/callback?error=access_denied')
   await menshen.stop()
-  const { output } = await runMenshen({}, { cwd, args: ['audit'] })
+  const { output } = await commands.run({}, { cwd, args: ['audit'] })
   assert.match(output, / sign_in_failed +- .*reason=access_denied/)
 })
 

@@ -8,9 +8,12 @@ import { runRulesCommand } from '../../../src/cli/commands/rules.ts'
 import { commandHelpText } from '../../../src/cli/usage.ts'
 import { loadConfiguration } from '../../../src/config/load.ts'
 import { MenshenError, type Rule } from '../../../src/index.ts'
+import { createCommandRunner } from '../../kit/command-runner.ts'
 import { freePort } from '../../kit/free-port.ts'
 import { runMenshen } from '../../kit/instance.ts'
 import { tempFolder } from '../../kit/temp.ts'
+
+const commands = createCommandRunner()
 
 const CONFIG = `import { defineConfig } from 'menshen'
 
@@ -73,7 +76,7 @@ test('rules check prints the decision for a request and the rule behind it', asy
     assert.ok(ok)
   }
   const args = ['rules', 'check', '/internal', '--role', 'common']
-  const { code, output } = await runMenshen({}, { cwd, args })
+  const { code, output } = await commands.run({}, { cwd, args })
   assert.equal(output, 'GET /internal as common: refused, by the rule {"path":"/internal","roles":["developer"]}')
   assert.equal(code, 0)
 })
@@ -195,7 +198,7 @@ test('rules test lists the failing rows and exits with 1; invalid tables, roles,
   assert.throws(() => run('chek', '/x'), /Unexpected argument "chek"; did you mean check\? Expected menshen rules/)
   assert.throws(() => run('check', '/x', '--colour'), usage)
   assert.throws(() => run('check'), usage)
-  const { code, output } = await runMenshen({}, { cwd, args: ['rules', 'test', 'bad.json'] })
+  const { code, output } = await commands.run({}, { cwd, args: ['rules', 'test', 'bad.json'] })
   assert.equal(code, 1)
   assert.match(output, /^expected admitted: GET \/internal as common: refused, by the rule .*\n3 passed, 1 failed$/)
 })
@@ -289,9 +292,9 @@ test('rules check and rules test evaluate groups, users and roles from the confi
     { path: '/finance', user: 'wangwu', groups: ['x'], expect: 'refused' },
   ]
   writeFileSync(join(cwd, 'table.json'), JSON.stringify(table))
-  const { code, output } = await runMenshen({}, { cwd, args: ['rules', 'test', 'table.json'] })
+  const { code, output } = await commands.run({}, { cwd, args: ['rules', 'test', 'table.json'] })
   assert.deepEqual([code, output], [0, '4 passed, 0 failed'])
-  const odd = await runMenshen({}, { cwd, args: ['rules', 'check', '/finance', '--role', 'auditer'] })
+  const odd = await commands.run({}, { cwd, args: ['rules', 'check', '/finance', '--role', 'auditer'] })
   assert.equal(odd.code, 2)
   assert.match(odd.output, /^There is no role "auditer"; expected one of visitor, developer, common, auditor\./)
 })
