@@ -8,6 +8,7 @@ import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { type Client, createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
+import { compiledCode } from '../kit/instance.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
 
@@ -32,7 +33,7 @@ for (const name of ['express', 'fastify', 'hono']) {
 
 async function run(t: TestContext, name: string): Promise<string> {
   const port = await freePort()
-  const env = { PATH: process.env.PATH, PORT: String(port) }
+  const env = { PATH: process.env.PATH, ...compiledCode(), PORT: String(port) }
   const args = [`--import=${EXAMPLES}from-source.ts`, `${EXAMPLES}${name}/app.ts`]
   const child = spawn(process.execPath, args, { cwd: tempFolder(t), env, stdio: 'inherit' })
   t.after(async () => {

@@ -29,6 +29,7 @@ import { type Client, createClient } from '../../kit/client.ts'
 import { createCommandRunner } from '../../kit/command-runner.ts'
 import { freePort } from '../../kit/free-port.ts'
 import {
+  compiledCode,
   type Environment,
   isSentToLogin,
   isServed,
@@ -632,7 +633,7 @@ test('a command whose output cannot be written fails with one line', { skip: !ex
   const main = fileURLToPath(new URL('../../../src/cli/main.ts', import.meta.url))
   const child = spawn(process.execPath, [main, 'help'], {
     stdio: ['ignore', full, 'pipe'],
-    env: { PATH: process.env.PATH },
+    env: { PATH: process.env.PATH, ...compiledCode() },
   })
   const [errors, [code]] = await Promise.all([text(child.stderr ?? assert.fail()), once(child, 'close')])
   closeSync(full)
