@@ -102,29 +102,34 @@ const lookUp: LookupFunction = (name, options, done) => {
 
 async function exchange(origin: string, asked: Request): Promise<Response> {
   const { method = 'GET', path, headers = {}, body, signal, agent = false } = asked
-  const patience = AbortSignal.timeout(HANG_MS)
   const { request } = origin.startsWith('https:') ? https : http
-  const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
-    const options = {
-      method,
-      path,
-      headers,
-      // Without an agent a connection for each request: none can be stale when a test restarts a server.
-      agent,
-      // Servers of the tests listen on IPv4; the resolver would try IPv6 first, at each request.
-      lookup: lookUp,
-      rejectUnauthorized: false,
-      signal: signal ? AbortSignal.any([signal, patience]) : patience,
-    }
-    request(origin, options).on('response', resolve).on('error', reject).end(body)
+  const { promise: responded, resolve, reject } = Promise.withResolvers<http.IncomingMessage>()
+  const sent = request(origin, {
+    method,
+    path,
+    headers,
+    // Without an agent a connection for each request: none can be stale when a test restarts a server.
+    agent,
+    // Servers of the tests listen on IPv4; the resolver would try IPv6 first, at each request.
+    lookup: lookUp,
+    rejectUnauthorized: false,
+    ...(signal && { signal }),
   })
-  const content = await text(response)
-  return {
-    url: origin + path,
-    status: response.statusCode ?? 0,
-    headers: response.headers,
-    setCookies: response.headers['set-cookie'] ?? [],
-    text: content,
-    json: () => JSON.parse(content),
+  // A signal with a deadline for each request took a tenth of its processor time.
+  const deadline = setTimeout(() => sent.destroy(new Error(`no answer to ${method} ${path}`)), HANG_MS).unref()
+  try {
+    sent.on('response', resolve).on('error', reject).end(body)
+    const response = await responded
+    const content = await text(response)
+    return {
+      url: origin + path,
+      status: response.statusCode ?? 0,
+      headers: response.headers,
+      setCookies: response.headers['set-cookie'] ?? [],
+      text: content,
+      json: () => JSON.parse(content),
+    }
+  } finally {
+    clearTimeout(deadline)
   }
 }
