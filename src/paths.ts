@@ -115,10 +115,12 @@ export function isOwnPath(
   return 'has' in signInPaths ? signInPaths.has(path) : signInPaths.includes(path)
 }
 
+const FIXED_ROUTES = [...Object.values(OWN_PATHS), RESOURCE_METADATA_PATH].map(own => own.replace(/\/$/, ''))
+
 /** Whether a path is taken by one of our routes that cannot be moved, or is below or above one. */
 export function isFixedRoute(path: string): boolean {
   if (path === OWN_PREFIX) return true
-  return [...Object.values(OWN_PATHS), RESOURCE_METADATA_PATH].some(own => areNested(path, own.replace(/\/$/, '')))
+  return FIXED_ROUTES.some(own => areNested(path, own))
 }
 
 /** Whether two paths are the same, or one is below the other. */

@@ -16,20 +16,22 @@ const PROVIDER_SETTINGS = ['PROVIDER', 'ISSUER', 'AUTH_URL', 'CLIENT_ID', 'CLIEN
 /** Reads all settings, and refuses them with all of their problems. */
 export function readSettings(environment: Environment): Settings {
   const given = (name: string) => environment[name] || undefined
-  const { checked, problems } = checkRows(given)
+  const { checked, problems } = checkRows(ROWS, given)
   refuseIf([...problems, ...conflictsIn(checked, name => given(name) !== undefined), ...plainHttpIn(checked)])
   return complete(checked, given('BASE_URL') !== undefined)
 }
 
-/** Reads on top of settings that were read before: what the environment does not set stays. */
+/** Reads on top of settings that were read or checked before: what the environment does not set stays. */
 export function overrideSettings(settings: Settings, environment: Environment): Settings {
   const given = (name: string) => environment[name] || undefined
-  const { checked, problems } = checkRows(given)
+  const rows = ROWS.filter(([name]) => given(name) !== undefined)
+  if (rows.length === 0) return settings
+  const { checked, problems } = checkRows(rows, given)
   refuseIf(problems)
-  const names = ROWS.map(([name]) => name).filter(name => given(name) !== undefined)
-  if (names.length === 0) return checkSettings(settings)
-  const changed: Partial<Settings> = Object.fromEntries(names.map(name => [name, checked[name]]))
-  return checkSettings({ ...settings, ...changed, ...secretsIn(settings, changed) })
+  const changed = checked as Partial<Settings>
+  const whole = { ...settings, ...changed, ...secretsIn(settings, changed) }
+  refuseConflicts(whole)
+  return whole
 }
 
 /** A secret and the file that it was read from: a new value of either replaces both. */
@@ -44,10 +46,10 @@ function secretsIn(settings: Settings, changed: Partial<Settings>): Partial<Sett
   }
 }
 
-function checkRows(given: (name: string) => string | undefined) {
+function checkRows(rows: typeof ROWS, given: (name: string) => string | undefined) {
   const problems: Problem[] = []
   const values: Partial<Record<Name, unknown>> = {}
-  for (const [name, row] of ROWS) {
+  for (const [name, row] of rows) {
     const text = given(name) ?? row.default
     if (text === undefined) continue
     const result = row.check.safeParse(text)
@@ -85,6 +87,12 @@ export function checkSettings(settings: Settings): Settings {
     ...bad.map(([name, row]) => problemWith(name, String(values[name]), row)),
   ]
   refuseIf(problems)
+  refuseConflicts(settings)
+  return settings
+}
+
+/** Each value is possible; together they may not be. */
+function refuseConflicts(settings: Settings): void {
   const isGiven = (name: Name) => settings[name] !== undefined
   // A secret that was read from its file has both names.
   const isFromFile = (name: Name) =>
@@ -92,7 +100,6 @@ export function checkSettings(settings: Settings): Settings {
     (name === 'SECRET_FILE' && settings.SECRET === settings.SECRET_FILE)
   refuseIf(conflictsIn(settings, name => isGiven(name) && !isFromFile(name)))
   refuseIf(plainHttpIn(settings))
-  return settings
 }
 
 /** Whether a value is a possible result of the row's check. */

@@ -36,7 +36,8 @@ export function mergeConfig<First extends ProviderConfig>(first: First, second: 
 
 function merge(first: object, second: object): object {
   const merged: Record<string, unknown> = { ...first }
-  for (const [key, value] of Object.entries(dropUndefined(second))) {
+  for (const [key, value] of Object.entries(second)) {
+    if (value === undefined) continue
     const before = merged[key]
     merged[key] = key !== EXCLUSIVE_KEY && isPlain(before) && isPlain(value) ? merge(before, value) : value
   }
