@@ -558,7 +558,7 @@ suite('the development provider', { concurrency: 2 }, () => {
     const { login, output, url } = await start(t, env, {})
     assert.match(login, /<button[^>]* disabled/)
     const missing = readLog(output).find(({ event }) => event === 'settings_missing')
-    assert.match(String(missing?.remedy), /BASE_URL on this machine/)
+    assert.match(String(missing?.remedy), /set BASE_URL to an address of this machine/)
     await assert.rejects(createClient(`http://127.0.0.1:${DEV_PROVIDER_PORT}`).get('/'), { code: 'ECONNREFUSED' })
     // Somebody who sets it up still gets the page that names what is missing.
     assert.equal((await createClient(url).get('/_menshen/ready')).status, 200)
