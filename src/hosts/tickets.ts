@@ -13,13 +13,16 @@ import type { LoadedSession } from '../session/cache.ts'
 import { latestEnd } from '../session/record.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/sealing.ts'
 import { isTicket, newTicket, sealingKey } from '../session/ticket.ts'
-import { entryPages } from '../stores/pages.ts'
+import { allEntries, entryPages } from '../stores/pages.ts'
 import { type Freshness, newFreshness, type Store, type StoredValue } from '../stores/store.ts'
 import { ownCopy } from '../util/own-copy.ts'
 import { atMost } from '../util/recent.ts'
 
 export interface HostTickets {
-  /** Creates a ticket for one host that leads to the session of `sessionTicket`, valid for as long as the session can live. */
+  /**
+   * Creates a ticket for one host that leads to the session of `sessionTicket`, valid for as long as the session can live. A session has
+   * at most a hundred at a host: others are removed.
+   */
   create(host: string, sessionTicket: string, session: SessionOfTicket): Promise<string>
   /** The ticket of the session, if that is known without waiting. */
   getSync(host: string, ticket: string): string | undefined
@@ -41,6 +44,11 @@ interface HostTicketsOptions {
 
 const PREFIX = 'host-ticket:'
 const recordSchema = z.object({ ticket: z.string() })
+/**
+ * A browser uses one, but each tab that opens at the same time gets its own, and so does a browser that has lost its cookies. Without a
+ * limit, one user could fill the store.
+ */
+const MAX_PER_HOST = 100
 /** If a user opens more hosts than this, only the first ones are listed. */
 const MAX_LISTED = 100
 const MIN_CACHE_SIZE = 1000
@@ -70,6 +78,12 @@ export function createHostTickets({ store, settings }: HostTicketsOptions): Host
     return opened.ticket
   }
 
+  async function removeOthers(newest: string, host: string, sessionKey: string): Promise<void> {
+    const entries = await allEntries(store, labelOf(sessionKey))
+    const others = entries.map(({ key }) => key).filter(key => key !== newest && hostIn(key) === host)
+    await Promise.all(others.slice(MAX_PER_HOST - 1).map(key => store.remove(key)))
+  }
+
   return {
     async create(host, sessionTicket, session) {
       const ticket = newTicket()
@@ -80,6 +94,7 @@ export function createHostTickets({ store, settings }: HostTicketsOptions): Host
         labels: [labelOf(session.key)],
       })
       if (version !== undefined) remember(ticket, { host, key, version, freshness: newFreshness(), sessionTicket })
+      await removeOthers(key, host, session.key)
       return ticket
     },
 
