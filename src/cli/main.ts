@@ -118,7 +118,7 @@ function messageIn(language: OperatorLanguage, error: MenshenError | UsageError)
   return given.map(one => phraseIn(language, one)).join('\n')
 }
 
-/** A disk without space, for example. A reader that closes the pipe wants no more, and that is no failure. */
+/** A disk without space, for example. A reader that closes the pipe wants no more, which is not a failure. */
 function reportFailedOutput(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE') return
   const language = errorLanguage(process.argv.slice(2), process.env)
